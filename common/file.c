@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Whole small files. */
+#include "common/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/fd.h"
+
+GBytes *
+file_read(const char *path, guint64 limit_bytes, GError **error)
+{
+        auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        g_autoptr(GByteArray) data = g_byte_array_new();
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0) {
+                error_set_errno(error, COMMON_ERROR_INPUT, errno, "cannot read", path);
+                return NULL;
+        }
+        if (!S_ISREG(st.st_mode)) {
+                error_set_errno(error, COMMON_ERROR_INPUT, S_ISDIR(st.st_mode) ? EISDIR : ENODEV,
+                                "cannot read", path);
+                return NULL;
+        }
+        if ((guint64)st.st_size > limit_bytes) {
+                error_set_errno(error, COMMON_ERROR_INPUT, EFBIG, "cannot read", path);
+                return NULL;
+        }
+        g_byte_array_set_size(data, st.st_size);
+        for (gsize done = 0; done < data->len;) {
+                ssize_t n = read(fd, data->data + done, data->len - done);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0) {
+                        error_set_errno(error, COMMON_ERROR_INPUT, errno, "cannot read", path);
+                        return NULL;
+                }
+                if (n == 0) {
+                        g_byte_array_set_size(data, done);
+                        break;
+                }
+                done += n;
+        }
+        return g_byte_array_free_to_bytes(g_steal_pointer(&data));
+}
+
+int
+file_write_all(int fd, const void *data, gsize length)
+{
+        const guint8 *p = data;
+
+        while (length > 0) {
+                ssize_t n = write(fd, p, length);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                p += n;
+                length -= n;
+        }
+        return 0;
+}
+
+gboolean
+file_replace(const char *path, const void *data, gsize length, mode_t mode, GError **error)
+{
+        g_autofree gchar *folder = g_path_get_dirname(path);
+        g_autofree gchar *temporary = g_strdup_printf("%s.XXXXXX", path);
+        auto_fd int fd = g_mkstemp_full(temporary, O_WRONLY | O_CLOEXEC, 0600);
+        auto_fd int folder_fd = -1;
+        int failed;
+
+        if (fd < 0) {
+                error_set_errno(error, COMMON_ERROR_FAILED, errno, "cannot write", path);
+                return FALSE;
+        }
+        failed = -file_write_all(fd, data, length);
+        if (!failed && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(temporary, path) < 0))
+                failed = errno;
+        if (failed) {
+                unlink(temporary);
+                error_set_errno(error, COMMON_ERROR_FAILED, failed, "cannot write", path);
+                return FALSE;
+        }
+        folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (folder_fd >= 0)
+                fsync(folder_fd);
+        return TRUE;
+}
