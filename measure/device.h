@@ -28,9 +28,13 @@ typedef struct {
         guint64 readahead_bytes;   /* queue/read_ahead_kb */
         gchar *scheduler;       /* the active one: "none", "mq-deadline", "bfq" */
         gboolean position_known; /* FALSE: striped, RAID, thin; offset_bytes means nothing */
+        gboolean copy_on_write; /* a device-mapper snapshot, its origin or a thin volume lies below:
+                                   every block written for the first time takes space elsewhere */
 } Device;
 
 /* From a dev_t of a block device (mountinfo's), through /sys/dev/block. */
 Device *device_load(dev_t dev, GError **error);
+/* The same below another sysfs tree than /sys (for tests). */
+Device *device_load_sysfs(const char *sysfs, dev_t dev, GError **error);
 void device_free(Device *device);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Device, device_free)

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 typedef struct {
-        gint mount_id;
+        gint mount_id, parent_id;
         dev_t dev;       /* major:minor as in mountinfo: what tracefs events carry; differs from
                             st_dev on btrfs */
         gchar *root;     /* which folder of the file system is mounted ("/" = all of it) */
@@ -16,12 +16,21 @@ typedef struct {
         gchar *type;
         gchar *source;   /* device node or other source, unescaped */
         gchar *uuid;     /* of the file system, lower case, or "" */
+        gchar *options;  /* of the mount, then of the file system: "rw,relatime,data=journal" */
         gboolean read_only;
+        gboolean hidden; /* no path leads there: another mount lies over it */
 } Mount;
 
 /* Reads /proc/self/mountinfo, in mount order. UUIDs through libblkid (and /dev/disk/by-uuid) are
  * looked up on first need only: use mount_uuid(). Element type Mount *. */
 GPtrArray *mount_table_load(GError **error);
+
+/* The same from text in mountinfo's format (need not end in NUL); lines that are not in that format
+ * are left out. Pure. */
+GPtrArray *mount_table_parse(const char *text, gsize length);
+
+/* TRUE when the comma-separated options hold exactly this one. */
+gboolean mount_has_option(const Mount *mount, const char *option);
 
 /* The UUID, "" when unknown; never NULL. Cached in the Mount. */
 const char *mount_uuid(Mount *mount);
