@@ -134,7 +134,7 @@ check-built: test-programs
 	@BUILD=$(BUILD) tests/run
 
 demo: deps
-	@$(MAKE) --no-print-directory all $(BUILD)/slowdisk
+	@$(MAKE) --no-print-directory all $(BUILD)/slowdisk $(LAB_BIN)
 	@BUILD=$(BUILD) APP='$(subst ','\'',$(APP))' tests/lab/demo
 
 install: all
