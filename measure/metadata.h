@@ -3,6 +3,10 @@
  * Metadata of ext2/3/4 as objects, through libext2fs opened read-only on the block device (also
  * while mounted: what it says may be a moment old, which costs a wasted read and no harm).
  * Object -> block, block -> object, and the objects that a set of files needs.
+ *
+ * Block-mapped files (no extents) count too: their indirect blocks are "extent nodes", numbered in the
+ * same depth-first order (indirect, double indirect and what is below it, triple indirect). A reader
+ * keeps what it has looked up: open a new one after the layout changed.
  */
 #pragma once
 
@@ -23,7 +27,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MetadataReader, metadata_reader_free)
 guint32 metadata_reader_block_bytes(const MetadataReader *reader);
 
 /* Where the object lies now, in bytes on the device (always one block). FALSE without an error set
- * when it no longer exists (the inode was freed, the tree has fewer nodes). */
+ * when it no longer exists (the inode was freed, the tree has fewer nodes). An inode-table block
+ * always exists: it stands for all inodes in it. */
 gboolean metadata_resolve(MetadataReader *reader, const ProfileMeta *object,
                           guint64 *ret_offset_bytes);
 
