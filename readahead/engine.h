@@ -17,8 +17,10 @@
 
 struct replay_options {
         const char *root;        /* NULL = find each file system by UUID among the mounts; else paths
-                                    are taken below this directory */
-        uint64_t budget_bytes;   /* 0 = no limit */
+                                    are taken below this directory: the file systems mounted there,
+                                    for the others the directory itself (a copy of the tree) */
+        uint64_t budget_bytes;   /* 0 = no limit; metadata and ranges together. A range that does not
+                                    fit is left out, and all that come after it */
         double deadline_s;       /* 0 = none; counted from the call */
         bool no_uring, no_threads; /* for tests and for kernels that refuse */
         bool verify;             /* count resident_bytes at the end */
@@ -28,18 +30,26 @@ struct replay_options {
 };
 
 struct replay_result {
-        uint64_t files, ranges, bytes, metadata_blocks;   /* done */
+        uint64_t files, ranges, bytes, metadata_blocks;   /* done; bytes: of ranges, not of metadata */
         uint64_t stale;          /* other size, mtime, inode or generation: their metadata was read,
                                     their ranges too as far as the file still has them when only the mtime differs */
         uint64_t missing;        /* not there, or not a regular file */
-        uint64_t skipped;        /* budget or deadline */
-        uint64_t failed;         /* I/O errors */
+        uint64_t skipped;        /* ranges left out: budget, deadline or stop */
+        uint64_t failed;         /* files that could not be opened, reads that ended in an error */
         uint64_t resident_bytes; /* of the ranges asked, when verify */
         double elapsed_ms;
         double metadata_ms;      /* until step (1) was done */
         const char *method;      /* "io_uring", "threads", "sequential" */
+        uint64_t unverified_bytes; /* of the ranges asked: the kernel does not tell us */
+        uint64_t unmounted;      /* file systems of the pack that are mounted nowhere; their files are
+                                    counted as missing */
+        int metadata_error;      /* 0, or the errno that kept us from reading some metadata (EACCES: no
+                                    privilege for the block device) */
+        bool walked;             /* no openat2(2): paths were walked part by part */
 };
 
-/* Returns 0, or a negative errno when nothing could be started at all. */
+/* Proves the rest of the pack when that was not done yet. Returns 0, or a negative errno when nothing
+ * could be started at all (-EBADMSG: damaged, -ENOMEM). Reads that are in flight when the deadline comes
+ * are waited for: 16 MiB at most. The whole call must be made by one thread. */
 int replay_run(const struct pack *pack, size_t pack_bytes, const struct replay_options *options,
                struct replay_result *ret);

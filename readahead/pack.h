@@ -5,7 +5,9 @@
  *
  * Flat little-endian records. Layout on disk: header, metadata table, file-system table, file table,
  * range table, string table; a CRC-32C for the header and for each section; the metadata section and
- * the file-system table first, so that they are proven and issued before the rest is read.
+ * the file-system table first, so that they are proven and issued before the rest is read. Sections
+ * follow each other without a gap but zero bytes up to the next multiple of 8 (docs/pack-format.md):
+ * no bit of a pack is outside a checksum or a check.
  * Every offset and length is checked before use: a pack is hostile until proven whole.
  */
 #pragma once
@@ -39,18 +41,20 @@ struct pack_header {
 };
 
 #define PACK_RELOCATED (1U << 0)    /* ranges lie on the disk in this order */
-#define PACK_BLOCK_ORDER (1U << 1)  /* ranges are sorted by place inside batches */
+#define PACK_BLOCK_ORDER (1U << 1)  /* ranges are sorted by place inside bins of bytes */
+#define PACK_ORDER_AUTO (1U << 2)   /* the order was the compiler's choice */
+#define PACK_FLAGS (PACK_RELOCATED | PACK_BLOCK_ORDER | PACK_ORDER_AUTO)
 
-struct pack_meta { /* in order of device, then position */
+struct pack_meta { /* in order of file system, then position; none overlaps the next */
         uint32_t fs;
-        uint32_t length; /* bytes */
+        uint32_t length; /* bytes, at most PACK_RANGE_MAX */
         uint64_t offset; /* bytes on the file system's device */
 };
 
 struct pack_fs {
         uint8_t uuid[16];   /* binary; all zero = none */
-        uint32_t type;      /* string offset */
-        uint32_t reserved;
+        uint32_t type;      /* string offset; as in mountinfo: "ext4" */
+        uint32_t block_bytes; /* 0 = unknown */
 };
 
 struct pack_file {
@@ -65,11 +69,14 @@ struct pack_file {
 
 struct pack_range { /* in replay order */
         uint64_t offset;    /* bytes, page aligned */
-        uint32_t length;    /* bytes, at most PACK_RANGE_MAX */
+        uint32_t length;    /* bytes, whole pages, at most PACK_RANGE_MAX; ends at most at the
+                               file's size rounded up to the page */
         uint32_t file;
 };
 
 #define PACK_RANGE_MAX (1U << 20)
+#define PACK_SIZE_MAX (UINT64_C(1) << 30) /* of a whole pack; larger ones are refused unread */
+#define PACK_PATH_MAX 65536U /* bytes */
 
 /* A pack proven whole: pointers into the mapping. */
 struct pack {
@@ -83,9 +90,12 @@ struct pack {
 };
 
 /* Proves header, metadata and file-system sections (first), then the rest (second; every index, string
- * and length in it). Return 0, or -EBADMSG (damaged), -ENOTSUP (newer version), with *ret_reason a
- * constant text. `map` must be readable for `size` bytes. */
+ * and length in it). Return 0, or -EBADMSG (damaged), -ENOTSUP (newer version), -ENOMEM, with
+ * *ret_reason a constant text. `map` must be readable for `size` bytes and aligned to 8.
+ * pack_open() leaves `files`, `ranges` and `strings` NULL; pack_prove_rest() sets them. */
 int pack_open(const void *map, size_t size, struct pack *ret, const char **ret_reason);
 int pack_prove_rest(struct pack *pack, size_t size, const char **ret_reason);
 
 uint32_t pack_crc32c(uint32_t crc, const void *data, size_t length);
+/* The same without the processor's instruction, for tests. */
+uint32_t pack_crc32c_portable(uint32_t crc, const void *data, size_t length);
