@@ -12,17 +12,44 @@
 
 typedef enum { REPLAY_ORDER_AUTO, REPLAY_ORDER_TIME, REPLAY_ORDER_BLOCK } ReplayOrder;
 
+#define COMPILE_BIN_BYTES_DEFAULT (8U << 20)
+#define COMPILE_META_GAP_BYTES_DEFAULT (32U << 10)
+
 typedef struct {
-        ReplayOrder order;   /* AUTO: first use when relocated or on flash, else block order inside
-                                bins of time */
+        ReplayOrder order;   /* AUTO: first use when the ranges lie on the disk in about that order
+                                (relocated), else block order inside bins of first use */
         RangesOptions ranges;
         const char *root;    /* as replay_options.root */
+        guint64 bin_bytes;   /* AUTO sorts by place inside bins of so many bytes; 0 = default */
+        guint64 meta_gap_bytes; /* metadata blocks at most so far apart become one read; 0 = default */
 } CompileOptions;
 
+#define COMPILE_OPTIONS_DEFAULT \
+        ((CompileOptions){.ranges = {.gap_bytes = RANGES_GAP_BYTES_DEFAULT}})
+
 /* Returns the pack's bytes. `ret_stale`/`ret_missing` (may be NULL) count files that are not as
- * recorded. Files whose file system is not mounted are kept (they are found at replay). */
+ * recorded; they stay in the pack, where each replay finds them one by one, as do files whose
+ * file system is not mounted. Metadata is left out where the block device cannot be read. options
+ * NULL = defaults. Errors: COMMON_ERROR_INPUT (the profile makes no valid pack). */
 GBytes *pack_compile(const Profile *profile, const CompileOptions *options, guint *ret_stale,
                      guint *ret_missing, GError **error);
 
 /* Atomic: temporary name, fsync, rename; mode 0600. */
 gboolean pack_save(GBytes *pack, const char *path, GError **error);
+
+/* ---- the pure core, for tests ---- */
+
+/* A part of a range with one place on the disk. */
+typedef struct {
+        guint32 file, fs;
+        guint64 offset_bytes, length_bytes;
+        guint64 physical_bytes; /* on the file system's device; COMPILE_NOWHERE = not known */
+} CompilePiece;
+#define COMPILE_NOWHERE G_MAXUINT64
+
+/* How many runs the pieces (in reading order) make on the disk; nearness within 64 KiB counts as
+ * contiguous, since the drive reads over such a gap. Pieces without a place belong to the run before. */
+guint64 compile_count_runs(const GArray *pieces);
+/* Sorts by place inside bins of bin_bytes (0 = one bin); stable; pieces without a place stay behind their
+ * predecessor. */
+void compile_sort_bins(GArray *pieces, guint64 bin_bytes);

@@ -107,19 +107,31 @@ next_word(char **line)
         return word;
 }
 
+/* strtoul(3) would bring the libc's stdio into the static program. */
+static unsigned int
+parse_number(const char *text, const char **ret_end)
+{
+        unsigned int n = 0;
+
+        while (*text >= '0' && *text <= '9')
+                n = n * 10 + (unsigned int)(*text++ - '0');
+        *ret_end = text;
+        return n;
+}
+
 /* One line: "id parent major:minor root dir options [tag...] - type source options". */
 static bool
 parse_mount(char *line, struct mount *ret)
 {
-        char *word, *end;
+        const char *word, *end;
 
-        ret->id = strtol(next_word(&line), NULL, 10);
+        ret->id = parse_number(next_word(&line), &end);
         next_word(&line);
         word = next_word(&line);
-        ret->major = (unsigned int)strtoul(word, &end, 10);
+        ret->major = parse_number(word, &end);
         if (*end != ':')
                 return false;
-        ret->minor = (unsigned int)strtoul(end + 1, NULL, 10);
+        ret->minor = parse_number(end + 1, &end);
         ret->root = next_word(&line);
         ret->dir = next_word(&line);
         next_word(&line);

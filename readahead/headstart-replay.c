@@ -35,6 +35,66 @@ struct line {
         size_t length;
 };
 
+/*
+ * The C library's allocator would be a fifth of this program, which asks for a dozen blocks and then
+ * ends: each gets a mapping of its own. Replacing malloc is for the static program only: engine and
+ * pack take no part in it.
+ */
+struct block {
+        size_t bytes; /* of the mapping */
+        size_t align[1];
+};
+
+void *
+malloc(size_t size)
+{
+        struct block *block;
+
+        if (size > SIZE_MAX / 2) {
+                errno = ENOMEM;
+                return NULL;
+        }
+        block = mmap(NULL, size + sizeof *block, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block == MAP_FAILED)
+                return NULL;
+        block->bytes = size + sizeof *block;
+        return block + 1;
+}
+
+void
+free(void *memory)
+{
+        struct block *block = (struct block *)memory - 1;
+
+        if (memory)
+                munmap(block, block->bytes);
+}
+
+void *
+calloc(size_t count, size_t size)
+{
+        if (size > 0 && count > SIZE_MAX / size) {
+                errno = ENOMEM;
+                return NULL;
+        }
+        return malloc(count * size); /* a fresh mapping is zero */
+}
+
+void *
+realloc(void *memory, size_t size)
+{
+        void *larger = malloc(size);
+
+        if (larger && memory) {
+                size_t had = ((struct block *)memory - 1)->bytes - sizeof(struct block);
+
+                memcpy(larger, memory, had < size ? had : size);
+                free(memory);
+        }
+        return larger;
+}
+
 static void
 put(struct line *line, const char *text)
 {
