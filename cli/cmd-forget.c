@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* forget: remove profiles, their packs and what was counted for them. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "common/quote.h"
+#include "common/state.h"
+
+static gboolean
+remove_file(const char *path, gboolean *ret_was_there, GError **error)
+{
+        *ret_was_there = unlink(path) == 0;
+        if (*ret_was_there || errno == ENOENT)
+                return TRUE;
+        error_set_errno(error, COMMON_ERROR_FAILED, errno, "cannot remove", path);
+        return FALSE;
+}
+
+static gboolean
+forget(const Cli *cli, const char *name, GError **error)
+{
+        g_autofree gchar *quoted = path_quote(name), *profile = NULL, *pack = NULL;
+        g_autofree gchar *stats = NULL, *stats_name = NULL;
+        gboolean had_profile, had_other, had_stats;
+
+        if (!profile_name_valid(name)) {
+                g_set_error(error, COMMON_ERROR, COMMON_ERROR_USAGE,
+                            "%s is no name of a profile; headstart list shows them", quoted);
+                return FALSE;
+        }
+        profile = state_profile_path(cli->state, name);
+        pack = state_pack_path(cli->state, name);
+        stats_name = g_strconcat(name, ".json", NULL);
+        stats = g_build_filename(cli->state, "stats", stats_name, NULL);
+        /* The pack first: it must not outlive its profile. */
+        if (!remove_file(pack, &had_other, error) || !remove_file(stats, &had_stats, error) ||
+            !remove_file(profile, &had_profile, error))
+                return FALSE;
+        if (had_profile || had_other)
+                return TRUE;
+        g_set_error(error, COMMON_ERROR, COMMON_ERROR_USAGE,
+                    "no profile named %s in %s; headstart list shows them", quoted, cli->state);
+        return FALSE;
+}
+
+int
+cmd_forget(Cli *cli, int argc, char **argv)
+{
+        g_autoptr(GError) error = NULL;
+        int status = EXIT_STATUS_DONE;
+
+        if (!cli_parse(cli, &argc, &argv, NULL, "NAME...", FALSE, &error))
+                return cli_fail(cli, error);
+        if (argc < 2)
+                return cli_usage(cli, "which profile?");
+        for (int i = 1; i < argc; i++) {
+                g_autoptr(GError) local = NULL;
+
+                if (!forget(cli, argv[i], &local))
+                        status = MAX(status, cli_fail(cli, local));
+        }
+        return status;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* list: the profiles there are, one a line. A damaged one is named and does not hide the others. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/json.h"
+#include "common/quote.h"
+#include "common/state.h"
+
+static void
+add_json(JsonBuilder *json, const Profile *profile)
+{
+        json_builder_begin_object(json);
+        json_add_string(json, "name", profile->name);
+        json_add_int(json, "created_us", profile->created_us);
+        json_add_string(json, "source", profile_source_name(profile->source));
+        json_add_bool(json, "exact", profile->exact);
+        json_add_bool(json, "complete", profile->complete);
+        json_add_int(json, "files", profile->files->len);
+        json_add_int(json, "ranges", profile->ranges->len);
+        json_add_int(json, "used_bytes", (gint64)profile_used_bytes(profile));
+        json_add_int(json, "file_bytes", (gint64)profile_file_bytes(profile));
+        json_builder_end_object(json);
+}
+
+static void
+print_line(const Profile *profile, const char *name)
+{
+        g_autoptr(GDateTime) date =
+                g_date_time_new_from_unix_local(profile->created_us / G_USEC_PER_SEC);
+        g_autofree gchar *when = date ? g_date_time_format(date, "%Y-%m-%d %H:%M") : NULL;
+        g_autofree gchar *used =
+                g_format_size_full(profile_used_bytes(profile), G_FORMAT_SIZE_IEC_UNITS);
+
+        printf("%-24s %-16s %7u %12s\n", name, when ? when : "-", profile->files->len, used);
+}
+
+int
+cmd_list(Cli *cli, int argc, char **argv)
+{
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GPtrArray) names = NULL;
+        g_autoptr(JsonBuilder) json = json_builder_new();
+        int status = EXIT_STATUS_DONE;
+
+        if (!cli_parse(cli, &argc, &argv, NULL, "", FALSE, &error))
+                return cli_fail(cli, error);
+        if (argc > 1)
+                return cli_usage(cli, "list takes no arguments");
+        names = state_list(cli->state, &error);
+        if (!names)
+                return cli_fail(cli, error);
+
+        json_builder_begin_array(json);
+        if (!cli->json && !cli->null && names->len)
+                printf("%-24s %-16s %7s %12s\n", "NAME", "RECORDED", "FILES", "USED");
+        for (guint i = 0; i < names->len; i++) {
+                const char *name = names->pdata[i];
+                g_autoptr(GError) local = NULL;
+                g_autofree gchar *path = state_profile_path(cli->state, name);
+                g_autoptr(Profile) profile = profile_load(path, &local);
+
+                if (!profile)
+                        status = MAX(status, cli_fail(cli, local));
+                else if (cli->json)
+                        add_json(json, profile);
+                else if (cli->null)
+                        fwrite(name, 1, strlen(name) + 1, stdout);
+                else
+                        print_line(profile, name);
+        }
+        json_builder_end_array(json);
+        if (cli->json && !json_print(json, &error))
+                return cli_fail(cli, error);
+        if (names->len == 0 && !cli->json)
+                cli_note(cli, "no profiles in %s", cli->state);
+        return status;
+}

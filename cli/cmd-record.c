@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * record: make a profile of a command's start. The profile is saved as soon as the start has ended;
+ * then the command is waited for and its exit status passed on.
+ */
+#include "cli/cli.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/json.h"
+#include "common/quote.h"
+#include "common/state.h"
+#include "profiler/record.h"
+#include "readahead/compile.h"
+
+#define DURATION_S_MAX 86400.0
+#define BUFFER_KB_MAX (1024 * 1024)
+
+typedef struct {
+        gchar *name, *until, *output;
+        gboolean exact;
+        double duration_s;
+        int buffer_kb;
+} Options;
+
+static void
+options_clear(Options *options)
+{
+        g_free(options->name);
+        g_free(options->until);
+        g_free(options->output);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, options_clear)
+
+static void
+on_note(const char *text, gpointer data)
+{
+        cli_note(data, "%s", text);
+}
+
+/* Our own failures are 125, but a missing privilege, kernel feature or a bad call keep their
+ * status. */
+static int
+fail(const Cli *cli, const GError *error)
+{
+        int status = cli_fail(cli, error);
+
+        if (error->domain == START_ERROR)
+                return start_error_exit_status(error);
+        if (status == EXIT_STATUS_UNSUPPORTED || status == EXIT_STATUS_USAGE ||
+            status == EXIT_STATUS_INTERRUPTED)
+                return status;
+        return EXIT_STATUS_OWN_FAILURE;
+}
+
+static void
+print_json(const Profile *profile, const RecordResult *result, GError **error)
+{
+        g_autoptr(JsonBuilder) json = json_builder_new();
+
+        json_builder_begin_object(json);
+        json_add_string(json, "name", profile->name);
+        json_add_bool(json, "complete", profile->complete);
+        json_add_int(json, "lost_events", (gint64)profile->lost_events);
+        json_add_string(json, "source", profile_source_name(profile->source));
+        json_add_bool(json, "exact", profile->exact);
+        json_add_int(json, "files", profile->files->len);
+        json_add_int(json, "ranges", profile->ranges->len);
+        json_add_int(json, "used_bytes", (gint64)profile_used_bytes(profile));
+        json_add_int(json, "file_bytes", (gint64)profile_file_bytes(profile));
+        json_add_int(json, "metadata_blocks", profile->meta->len);
+        json_add_double(json, "elapsed_ms", (double)profile->elapsed_us / 1000);
+        json_add_double(json, "cpu_ms", (double)profile->cpu_us / 1000);
+        json_add_string(json, "ended_by", start_end_name(result->end));
+        json_add_int(json, "unnamed_files", (gint64)profile->unnamed_files);
+        json_add_int(json, "cached_before_bytes", (gint64)result->built.cached_before_bytes);
+        json_add_skipped(json, "left_out", result->built.left_out);
+        json_builder_end_object(json);
+        json_print(json, error);
+}
+
+/* How far what was computed and what was seen read agree. */
+static void
+note_metadata(const Cli *cli, const Profile *profile, const BuildResult *built)
+{
+        guint computed = 0, both = 0, seen = 0;
+
+        for (guint i = 0; i < profile->meta->len; i++) {
+                guint flags = g_array_index(profile->meta, ProfileMeta, i).flags;
+
+                computed += (flags & PROFILE_META_COMPUTED) != 0;
+                seen += flags == PROFILE_META_SEEN;
+                both += flags == (PROFILE_META_COMPUTED | PROFILE_META_SEEN);
+        }
+        cli_note(cli,
+                 "metadata: %u objects that the files need, %u of them seen read; %u more seen; "
+                 "%" G_GUINT64_FORMAT " only read along, left out; %" G_GUINT64_FORMAT
+                 " of %" G_GUINT64_FORMAT " blocks read not identified",
+                 computed, both, seen, built->meta_readahead, built->meta_unknown_blocks,
+                 built->meta_seen_blocks);
+}
+
+static void
+summarize(const Cli *cli, const Profile *profile, const RecordResult *result)
+{
+        g_autofree gchar *used =
+                g_format_size_full(profile_used_bytes(profile), G_FORMAT_SIZE_IEC_UNITS);
+        g_autofree gchar *size =
+                g_format_size_full(profile_file_bytes(profile), G_FORMAT_SIZE_IEC_UNITS);
+
+        cli_note(
+                cli,
+                "%s: %u files, %s used of %s, %u ranges, %u metadata blocks, %s%s, start of %.1f s "
+                "(ended by %s)",
+                profile->name, profile->files->len, used, size, profile->ranges->len,
+                profile->meta->len, profile_source_name(profile->source),
+                profile->exact ? ", exact" : "", (double)profile->elapsed_us / 1e6,
+                start_end_name(result->end));
+        if (!profile->complete)
+                cli_note(cli,
+                         "%" G_GUINT64_FORMAT " events were lost: the profile is not complete; "
+                         "record again, with a larger --buffer-kb if it happens again",
+                         profile->lost_events);
+        if (profile->exact && result->built.cached_before_bytes) {
+                g_autofree gchar *before = g_format_size_full(result->built.cached_before_bytes,
+                                                              G_FORMAT_SIZE_IEC_UNITS);
+
+                cli_note(cli,
+                         "%s of that were in the page cache beforehand, their use is not exact",
+                         before);
+        }
+        if (profile->unnamed_files)
+                cli_note(cli, "%" G_GUINT64_FORMAT " files were read that no name was found for",
+                         profile->unnamed_files);
+        for (guint i = 0; i < result->built.notes->len; i++)
+                cli_note(cli, "%s", (const char *)result->built.notes->pdata[i]);
+        if (cli->verbose) {
+                note_metadata(cli, profile, &result->built);
+                cli_print_skipped(cli, result->built.left_out);
+        }
+}
+
+/* Right away, so that a later cold replay need not read the file system to find the places. */
+static void
+compile_pack(const Cli *cli, const Profile *profile)
+{
+        g_autoptr(GError) error = NULL;
+        g_autofree gchar *path = state_pack_path(cli->state, profile->name);
+        CompileOptions options = {
+                .order = REPLAY_ORDER_AUTO,
+                .ranges = {.gap_bytes = RANGES_GAP_BYTES_DEFAULT},
+                .root = cli->root,
+        };
+        g_autoptr(GBytes) pack = pack_compile(profile, &options, NULL, NULL, &error);
+
+        if (!pack || !pack_save(pack, path, &error))
+                cli_note(cli, "no pack made yet, the first prefetch makes it: %s", error->message);
+}
+
+static gboolean
+save(const Cli *cli, const Options *options, const Profile *profile, GError **error)
+{
+        g_autofree gchar *path = options->output ? g_strdup(options->output)
+                                                 : state_profile_path(cli->state, profile->name);
+
+        if (!profile_save(profile, path, error))
+                return FALSE;
+        if (!options->output)
+                compile_pack(cli, profile);
+        return TRUE;
+}
+
+static Profile *
+load_previous(const Cli *cli, const Options *options)
+{
+        g_autofree gchar *path = options->output ? g_strdup(options->output)
+                                                 : state_profile_path(cli->state, options->name);
+
+        return access(path, R_OK) == 0 ? profile_load(path, NULL) : NULL;
+}
+
+/* The profile is in hand: prints, saves; returns our own status, 0 = the command's counts. */
+static int
+finish(const Cli *cli, const Options *options, const Profile *profile, const RecordResult *result)
+{
+        g_autoptr(GError) error = NULL;
+
+        if (profile->files->len == 0)
+                cli_note(cli, "the command read no file from a disk: nothing to save");
+        else if (!save(cli, options, profile, &error))
+                return fail(cli, error);
+        else
+                summarize(cli, profile, result);
+        if (cli->json)
+                print_json(profile, result, &error);
+        if (error)
+                return fail(cli, error);
+        return profile->complete ? 0 : EXIT_STATUS_PARTIAL;
+}
+
+static int
+record(const Cli *cli, const Options *options, char **argv)
+{
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Profile) previous = options->exact ? load_previous(cli, options) : NULL;
+        g_autoptr(Profile) profile = NULL;
+        RecordResult result;
+        RecordOptions record_options = {
+                .argv = argv,
+                .name = options->name,
+                .exact = options->exact,
+                .until = options->until,
+                .buffer_kb = (guint)options->buffer_kb,
+                .previous = previous,
+                .stdout_to_stderr = cli->json,
+                .note = on_note,
+                .note_data = (gpointer)cli,
+                .rule = {.duration_us = (guint64)(options->duration_s * G_USEC_PER_SEC),
+                         .until_mark = options->until != NULL,
+                         .quiet_us = START_QUIET_US_DEFAULT,
+                         .limit_us = START_LIMIT_US_DEFAULT},
+        };
+        int status;
+
+        profile = record_command(&record_options, &result, &error);
+        status = profile ? finish(cli, options, profile, &result) : fail(cli, error);
+        /* The command runs on, whatever became of the recording. */
+        if (result.started.pid > 0 && result.started.release_fd < 0) {
+                while (!start_wait(&result.started, -1))
+                        ;
+                if (status == 0 ||
+                    (status == EXIT_STATUS_PARTIAL && start_exit_status(&result.started) != 0))
+                        status = start_exit_status(&result.started);
+        }
+        if (error && g_error_matches(error, COMMON_ERROR, COMMON_ERROR_INTERRUPTED))
+                status = start_exit_status(&result.started);
+        record_result_clear(&result);
+        return status;
+}
+
+int
+cmd_record(Cli *cli, int argc, char **argv)
+{
+        g_auto(Options) options = {0};
+        g_autoptr(GError) error = NULL;
+        const GOptionEntry entries[] = {
+                {"name", 0, 0, G_OPTION_ARG_STRING, &options.name,
+                 "Name of the profile (default: of the command)", "N"},
+                {"exact", 0, 0, G_OPTION_ARG_NONE, &options.exact,
+                 "Record with the kernel's readahead off: exactly the pages touched; slow once",
+                 NULL},
+                {"duration", 0, 0, G_OPTION_ARG_DOUBLE, &options.duration_s,
+                 "The start ends after S seconds", "S"},
+                {"until", 0, 0, G_OPTION_ARG_STRING, &options.until,
+                 "The start ends at headstart mark TEXT", "TEXT"},
+                {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
+                 "Save to FILE instead of the state directory", "FILE"},
+                {"buffer-kb", 0, 0, G_OPTION_ARG_INT, &options.buffer_kb,
+                 "Trace buffer per CPU (default: up to 8192, by memory)", "KB"},
+                {NULL, 0, 0, 0, NULL, NULL, NULL},
+        };
+
+        if (!cli_parse(cli, &argc, &argv, entries, "-- CMD ARG...", TRUE, &error))
+                return cli_fail(cli, error);
+        if (argc < 2)
+                return cli_usage(cli, "which command? headstart record -- CMD ARG...");
+        if (!isfinite(options.duration_s) || options.duration_s < 0 ||
+            options.duration_s > DURATION_S_MAX)
+                return cli_usage(cli, "--duration is a number of seconds up to %.0f",
+                                 DURATION_S_MAX);
+        if (options.buffer_kb < 0 || options.buffer_kb > BUFFER_KB_MAX)
+                return cli_usage(cli, "--buffer-kb is a number up to %d", BUFFER_KB_MAX);
+        if (options.until && (!*options.until || strchr(options.until, '\n')))
+                return cli_usage(cli, "--until takes one line of text");
+        if (!options.name)
+                options.name = profile_name_from_command(argv[1]);
+        if (!profile_name_valid(options.name)) {
+                g_autofree gchar *quoted = path_quote(options.name);
+
+                return cli_usage(cli, "%s is no name: letters, digits and ._+@:- only, at most 100",
+                                 quoted);
+        }
+        if (!record_check_privilege(&error))
+                return fail(cli, error);
+        if (!options.output && !state_prepare(cli->state, &error))
+                return fail(cli, error);
+        return record(cli, &options, argv + 1);
+}

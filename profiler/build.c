@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Names and settled pages of what was collected: see build.h. */
+#include "profiler/build.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/json.h"
+#include "profiler/names.h"
+#include "profiler/quiet.h"
+
+/* A file system that files were found on. */
+typedef struct {
+        dev_t dev;
+        Mount *mount; /* NULL = not mounted here */
+        int fd;       /* of the mount point, -1 = not open */
+        guint32 fs;   /* index in the profile, G_MAXUINT32 = not added yet */
+} Place;
+
+typedef struct {
+        const BuildInput *input;
+        Profile *profile;
+        BuildResult *result;
+        GArray *places;
+        GArray *found; /* Found */
+} Build;
+
+typedef struct {
+        ProfileFile file; /* owns path */
+        guint32 collected;
+} Found;
+
+/* A mapping of a file that is only asked, never touched. */
+typedef struct {
+        guint8 *map;
+        guint64 length_bytes;
+        guint64 page_bytes;
+} Residency;
+
+void
+build_result_init(BuildResult *result)
+{
+        *result = (BuildResult){0};
+        result->left_out = g_ptr_array_new_with_free_func(skipped_free);
+        result->fs_devs = g_array_new(FALSE, FALSE, sizeof(dev_t));
+        result->notes = g_ptr_array_new_with_free_func(g_free);
+}
+
+void
+build_result_clear(BuildResult *result)
+{
+        g_clear_pointer(&result->left_out, g_ptr_array_unref);
+        g_clear_pointer(&result->fs_devs, g_array_unref);
+        g_clear_pointer(&result->notes, g_ptr_array_unref);
+}
+
+static Place *
+find_place(Build *build, dev_t dev)
+{
+        Place place = {.dev = dev, .fd = -1, .fs = G_MAXUINT32};
+
+        for (guint i = 0; i < build->places->len; i++) {
+                Place *known = &g_array_index(build->places, Place, i);
+
+                if (known->dev == dev)
+                        return known;
+        }
+        place.mount = mount_find_dev(build->input->mounts, dev);
+        if (place.mount && mount_holds_files(place.mount))
+                place.fd = open(place.mount->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        g_array_append_val(build->places, place);
+        return &g_array_index(build->places, Place, build->places->len - 1);
+}
+
+static void
+clear_places(Build *build)
+{
+        for (guint i = 0; i < build->places->len; i++)
+                fd_close(&g_array_index(build->places, Place, i).fd);
+        g_array_unref(build->places);
+}
+
+static guint32
+place_fs(Build *build, Place *place)
+{
+        struct stat st;
+        guint32 block_bytes = 0;
+
+        if (place->fs == G_MAXUINT32) {
+                if (place->fd >= 0 && fstat(place->fd, &st) == 0)
+                        block_bytes = (guint32)st.st_blksize;
+                place->fs = profile_add_fs(build->profile, mount_uuid(place->mount),
+                                           place->mount->type, block_bytes);
+                g_array_append_val(build->result->fs_devs, place->dev);
+        }
+        return place->fs;
+}
+
+static void
+residency_open(Residency *residency, int fd, guint64 size_bytes)
+{
+        void *map;
+
+        residency->page_bytes = (guint64)sysconf(_SC_PAGESIZE);
+        residency->length_bytes = size_bytes;
+        residency->map = NULL;
+        if (fd < 0 || size_bytes == 0)
+                return;
+        map = mmap(NULL, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
+        if (map != MAP_FAILED)
+                residency->map = map;
+}
+
+static void
+residency_close(Residency *residency)
+{
+        if (residency->map)
+                munmap(residency->map, residency->length_bytes);
+}
+
+static void
+resident(guint64 first, guint n, guint8 *vec, gpointer data)
+{
+        const Residency *residency = data;
+        guint64 from = first * residency->page_bytes;
+        guint64 to = MIN((first + n) * residency->page_bytes, residency->length_bytes);
+
+        if (from >= to || mincore(residency->map + from, to - from, vec) != 0) {
+                memset(vec, 0, n);
+                return;
+        }
+        for (guint i = 0; i < n; i++)
+                vec[i] &= 1;
+}
+
+static NameStatus
+name_file(Build *build, const Place *place, guint64 inode, NamedFile *ret)
+{
+        const OpenedFile *opened;
+        NameStatus status = NAME_UNKNOWN;
+
+        if (place->fd >= 0 && name_by_handle_works(place->mount->type))
+                status = name_by_handle(place->mount, place->fd, inode, ret);
+        if (status == NAME_UNKNOWN && build->input->opens &&
+            (opened = opens_find(build->input->opens, place->dev, inode)))
+                status = name_by_path(place->mount, opened->path, inode, ret);
+        return status;
+}
+
+static gboolean
+was_written(Build *build, const Place *place, const NamedFile *named)
+{
+        g_autofree gchar *outside = NULL;
+
+        if (named->mtime_ns <= build->input->written_after_ns)
+                return FALSE;
+        outside = mount_path_outside(place->mount, named->path);
+        g_ptr_array_add(build->result->left_out, skipped_new(outside ? outside : named->path,
+                                                             "written during the recording"));
+        return TRUE;
+}
+
+static void
+take_named(Build *build, Place *place, guint32 collected, guint64 inode, NamedFile *named,
+           guint64 first_use_us)
+{
+        Found found = {
+                .file = {.fs = place_fs(build, place),
+                         .generation = named->generation,
+                         .inode = inode,
+                         .size_bytes = named->size_bytes,
+                         .mtime_ns = named->mtime_ns,
+                         .first_use_us = first_use_us,
+                         .path = g_steal_pointer(&named->path)},
+                .collected = collected,
+        };
+
+        g_array_append_val(build->found, found);
+}
+
+static void
+take_collected(Build *build, guint32 index)
+{
+        CollectedFile file = collector_file(build->input->collector, index);
+        Place *place = find_place(build, file.dev);
+        NamedFile named = {.fd = -1};
+        Residency residency;
+        CollectedUse use;
+
+        /* Pages of memory file systems, of pipes and of the kernel's own: nothing a disk has to
+         * read. */
+        if (!place->mount || !mount_holds_files(place->mount)) {
+                if (major(file.dev) != 0)
+                        build->profile->unnamed_files++;
+                return;
+        }
+        switch (name_file(build, place, file.inode, &named)) {
+        case NAME_FOUND: break;
+        case NAME_UNKNOWN: build->profile->unnamed_files++; return;
+        default: return;
+        }
+        if (was_written(build, place, &named)) {
+                named_file_clear(&named);
+                return;
+        }
+
+        residency_open(&residency, named.fd, named.size_bytes);
+        use = collector_settle(build->input->collector, index, named.size_bytes,
+                               residency.map ? resident : NULL, &residency);
+        residency_close(&residency);
+        if (use.used_pages) {
+                build->result->cached_before_bytes +=
+                        use.cached_before_pages * residency.page_bytes;
+                take_named(build, place, index, file.inode, &named, use.first_use_us);
+        }
+        named_file_clear(&named);
+}
+
+static int
+compare_found(const void *a, const void *b)
+{
+        const Found *x = a, *y = b;
+
+        if (x->file.first_use_us != y->file.first_use_us)
+                return x->file.first_use_us < y->file.first_use_us ? -1 : 1;
+        return x->collected < y->collected ? -1 : x->collected > y->collected;
+}
+
+/* Files opened of which no page came in: without events of used pages, what of them is cached was
+ * used. Told to the collector as additions at the time of the open. */
+static void
+add_resident(Build *build, const OpenedFile *opened)
+{
+        Place *place = find_place(build, opened->dev);
+        NamedFile named = {.fd = -1};
+        Residency residency;
+        AccessEvent event = {.kind = ACCESS_ADD,
+                             .dev = opened->dev,
+                             .inode = opened->inode,
+                             .time_ns = opened->first_ns};
+        guint64 n_pages;
+
+        if (!place->mount ||
+            name_by_path(place->mount, opened->path, opened->inode, &named) != NAME_FOUND)
+                return;
+        residency_open(&residency, named.fd, named.size_bytes);
+        n_pages = (named.size_bytes + residency.page_bytes - 1) / residency.page_bytes;
+        for (guint64 first = 0; residency.map && first < n_pages; first += 256) {
+                guint8 vec[256] = {0};
+
+                resident(first, (guint)MIN(256, n_pages - first), vec, &residency);
+                for (guint i = 0; i < G_N_ELEMENTS(vec); i++) {
+                        if (!vec[i])
+                                continue;
+                        event.first = event.last = first + i;
+                        collector_add(build->input->collector, &event);
+                }
+        }
+        residency_close(&residency);
+        named_file_clear(&named);
+}
+
+static void
+add_opened(Build *build, guint32 index, const OpenedFile *opened)
+{
+        Place *place = find_place(build, opened->dev);
+        NamedFile named = {.fd = -1};
+        guint64 first_us = opened->first_ns > build->input->start_ns
+                                   ? (opened->first_ns - build->input->start_ns) / 1000
+                                   : 0;
+
+        if (!place->mount ||
+            name_by_path(place->mount, opened->path, opened->inode, &named) != NAME_FOUND)
+                return;
+        if (!was_written(build, place, &named))
+                take_named(build, place, index, opened->inode, &named, first_us);
+        named_file_clear(&named);
+}
+
+static void
+whole_file_ranges(Profile *profile)
+{
+        guint64 page = profile->page_bytes;
+
+        for (guint i = 0; i < profile->files->len; i++) {
+                const ProfileFile *file = &g_array_index(profile->files, ProfileFile, i);
+                ProfileRange range = {.file = i,
+                                      .cause = PROFILE_CAUSE_OPEN,
+                                      .length_bytes = (file->size_bytes + page - 1) / page * page,
+                                      .first_use_us = file->first_use_us};
+
+                if (range.length_bytes)
+                        g_array_append_val(profile->ranges, range);
+        }
+}
+
+void
+build_files(const BuildInput *input, Profile *profile, BuildResult *result)
+{
+        Build build = {.input = input, .profile = profile, .result = result};
+        const GPtrArray *opened = input->opens ? opens_files(input->opens) : NULL;
+        g_autofree guint32 *profile_file = NULL;
+        guint n = 0;
+
+        build.places = g_array_new(FALSE, FALSE, sizeof(Place));
+        build.found = g_array_new(FALSE, FALSE, sizeof(Found));
+        if (profile->source == PROFILE_SOURCE_READ_IN)
+                for (guint i = 0; opened && i < opened->len; i++)
+                        add_resident(&build, opened->pdata[i]);
+        if (profile->source == PROFILE_SOURCE_OPENS) {
+                for (guint i = 0; opened && i < opened->len; i++)
+                        add_opened(&build, i, opened->pdata[i]);
+        } else {
+                n = collector_n_files(input->collector);
+                for (guint i = 0; i < n; i++)
+                        take_collected(&build, i);
+        }
+
+        qsort(build.found->data, build.found->len, sizeof(Found), compare_found);
+        profile_file = g_new(guint32, MAX(n, 1));
+        memset(profile_file, 0xff, MAX(n, 1) * sizeof *profile_file);
+        for (guint i = 0; i < build.found->len; i++) {
+                Found *found = &g_array_index(build.found, Found, i);
+
+                if (n)
+                        profile_file[found->collected] = profile->files->len;
+                profile_add_file(profile, &found->file);
+                g_free(found->file.path);
+        }
+        if (profile->source == PROFILE_SOURCE_OPENS)
+                whole_file_ranges(profile);
+        else
+                collector_ranges(input->collector, profile_file, profile);
+        g_array_unref(build.found);
+        clear_places(&build);
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * From page-cache events to the pages that were used, in order of first use. Pure: no clock, no
+ * file system; whoever calls feeds events and, at the end, sizes and residency.
+ *
+ * What counts as used (source "used-pages"):
+ *  - a page that a read looked up (mm_filemap_get_pages) or that faulted (mm_filemap_fault): exact;
+ *  - a page in the window that fault-around mapped (mm_filemap_map_pages), as far as it was cached
+ *    at that moment: added earlier in this recording, or never added and resident at the end (then
+ *    it had been there before). Fault-around maps only what is cached, the event tells the window.
+ * With source "read-in" only additions to the page cache are seen, and each counts as used. `exact`
+ * (the kernel's readahead is off) lets additions count beside the used-page events.
+ *
+ * Invariants: memory grows with the pages touched (about 7 bytes each), not with the events; each
+ * event costs a hash look-up or less; a read that asks for more than 512 pages is kept as one
+ * record and cut to the file's size at the end, so that a huge buffer on a small file costs
+ * nothing.
+ */
+#pragma once
+
+#include <glib.h>
+#include <sys/types.h>
+
+#include "common/profile.h"
+
+typedef enum {
+        ACCESS_ADD,   /* pages were added to the page cache: first to last */
+        ACCESS_READ,  /* read(2) looked them up */
+        ACCESS_FAULT, /* a fault that found the page not mapped */
+        ACCESS_MAP,   /* a window mapped by fault-around */
+        ACCESS_EXEC,  /* the thread executes a program from now on */
+        ACCESS_MARK,  /* the mark that was waited for */
+} AccessKind;
+
+typedef struct {
+        guint64 time_ns;
+        guint64 inode;
+        guint64 first, last; /* pages, both included */
+        dev_t dev;
+        gint32 tid;
+        AccessKind kind;
+} AccessEvent;
+
+typedef struct Collector Collector;
+
+typedef struct {
+        ProfileSource source; /* USED_PAGES or READ_IN */
+        gboolean exact;
+        guint64 start_ns; /* events before count as this moment */
+        gint32 gate_tid;  /* until this thread's ACCESS_EXEC its faults and windows are ours, not
+                             the command's; 0 = no gate */
+} CollectorOptions;
+
+Collector *collector_new(const CollectorOptions *options);
+void collector_free(Collector *collector);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Collector, collector_free)
+
+/* Pages of a block device's own mapping are metadata of the file system on it. The kernel reports
+ * them on an internal file system (major 0) with the device number as inode. `device` is the block
+ * device; `others` the numbers of mounted file systems, which are never that internal one. */
+void collector_add_block_device(Collector *collector, dev_t device);
+void collector_add_mounted(Collector *collector, dev_t dev);
+
+/* Events in order of time (small disorder does no harm). */
+void collector_add(Collector *collector, const AccessEvent *event);
+
+/* Of the last event that made a page used for the first time (windows count when the page is known
+ * to be cached or nothing is known), microseconds since the start. 0 before the first. */
+guint64 collector_last_new_us(const Collector *collector);
+/* TRUE when any event of a page was seen at all, our own ones before the exec not counted. */
+gboolean collector_saw_pages(const Collector *collector);
+
+typedef struct {
+        dev_t dev;
+        guint64 inode;
+        guint64 first_us; /* first event of any kind */
+} CollectedFile;
+
+guint collector_n_files(const Collector *collector);
+CollectedFile collector_file(const Collector *collector, guint index);
+
+/* Sets vec[i] to 1 when page first + i of the file is resident now. */
+typedef void (*ResidentFunc)(guint64 first, guint n, guint8 *vec, gpointer data);
+
+typedef struct {
+        guint64 used_pages;
+        guint64 cached_before_pages; /* of these: never added in this recording */
+        guint64 first_use_us;        /* G_MAXUINT64 when no page was used */
+} CollectedUse;
+
+/* Settles which pages of the file were used, given its size. `resident` may be NULL: then pages of
+ * a window that nothing is known of count. Call once a file, before collector_ranges(). */
+CollectedUse collector_settle(Collector *collector, guint index, guint64 size_bytes,
+                              ResidentFunc resident, gpointer data);
+
+/* Appends the used pages of settled files to profile->ranges in order of first use; pages used one
+ * after the other, adjacent forward in one file and of the same cause become one range.
+ * profile_file[i] is the index in profile->files of collected file i, G_MAXUINT32 = leave out. */
+void collector_ranges(Collector *collector, const guint32 *profile_file, Profile *profile);
+
+/* One read of the block device's own mapping. */
+typedef struct {
+        guint64 page;
+        guint64 time_us;
+        gint32 tid;
+} CollectedBlockRead;
+
+/* The reads seen of the device's mapping, in order of time, no page twice; NULL when none.
+ * Borrowed. */
+const GArray *collector_block_reads(const Collector *collector, dev_t device);
+
+/* Marks the reads (ret_follower[i] = TRUE) that look like inode-table readahead of the file system:
+ * after a wanted block, which comes first, the same thread reads the other blocks of the aligned
+ * window of `window_pages` in ascending order at once. */
+void collector_mark_readahead(const GArray *reads, guint window_pages, gboolean *ret_follower);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * One recording of one command: chooses the source, starts the command, watches until its start has
+ * ended and makes the profile. The command itself runs on; whoever calls waits for it.
+ */
+#pragma once
+
+#include <glib.h>
+
+#include "common/profile.h"
+#include "profiler/build.h"
+#include "profiler/end.h"
+#include "profiler/start.h"
+
+typedef struct {
+        char *const *argv; /* NULL-ended */
+        const char *name;
+        gboolean exact;
+        StartEndRule rule;
+        const char *until;         /* the mark, NULL = none */
+        gboolean stdout_to_stderr; /* of the command */
+        guint buffer_kb;           /* per CPU, 0 = by the machine's memory */
+        const Profile
+                *previous; /* exact: its files are dropped from the cache first; may be NULL */
+        void (*note)(const char *text, gpointer data); /* what people should know, escaped */
+        gpointer note_data;
+} RecordOptions;
+
+typedef struct {
+        Started started; /* valid when started.pid > 0, also after an error */
+        StartEnd end;
+        BuildResult built;
+} RecordResult;
+
+/* COMMON_ERROR_UNSUPPORTED naming the capability that is missing. */
+gboolean record_check_privilege(GError **error);
+
+/* Errors: START_ERROR (the command), COMMON_ERROR_UNSUPPORTED (no source works here),
+ * COMMON_ERROR_INTERRUPTED (a signal ended the command before its start had ended),
+ * COMMON_ERROR_FAILED. The profile has no files when the command read none from a disk. Initialises
+ * *ret always; clear it with record_result_clear(). */
+Profile *record_command(const RecordOptions *options, RecordResult *ret, GError **error);
+void record_result_clear(RecordResult *result);
