@@ -52,6 +52,9 @@ extent_map_free(ExtentMap *map)
 /* Flags that say something about the file's end or the call, not about the place. */
 #define FLAGS_IGNORED (FIEMAP_EXTENT_LAST | FIEMAP_EXTENT_MERGED)
 
+#define FLAGS_NO_PLACE                                                                             \
+        (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_DATA_INLINE)
+
 static void
 add_extent(GArray *extents, Extent extent)
 {
@@ -61,9 +64,10 @@ add_extent(GArray *extents, Extent extent)
         extent.flags &= ~(guint32)FLAGS_IGNORED;
         if (extent.length_bytes == 0)
                 return;
+        /* Unwritten extents have a place, those that wait for one or are inline do not. */
         if (last && last->flags == extent.flags &&
             last->logical_bytes + last->length_bytes == extent.logical_bytes &&
-            (!extent_is_readable(&extent) ||
+            ((extent.flags & FLAGS_NO_PLACE) ||
              last->physical_bytes + last->length_bytes == extent.physical_bytes)) {
                 last->length_bytes += extent.length_bytes;
                 return;
