@@ -327,6 +327,7 @@ charge(DriveSim *sim, const Queued *request, double seek_ms, double rotation_ms,
         DrivePiece *piece = &g_array_index(sim->pieces, DrivePiece, request->first);
         double length = (double)(request->end - request->start);
 
+        piece->leads = TRUE;
         piece->seek_ms = seek_ms;
         piece->rotation_ms = rotation_ms;
         piece->overhead_ms = overhead_ms;

@@ -24,6 +24,7 @@ typedef struct {
         guint64 position_bytes, length_bytes;
         guint32 owner;        /* the caller's: a file, say */
         guint32 next;         /* next piece of the same request, or DRIVE_NO_PIECE */
+        gboolean leads;       /* its request begins with it, and was served */
         double done_ms;       /* INFINITY until it is read */
         double seek_ms, rotation_ms, transfer_ms, overhead_ms; /* its part of the request's cost */
 } DrivePiece;
