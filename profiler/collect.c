@@ -1,82 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Pages are kept in chunks of 16 (one fault-around window): an open hash from (file, chunk) to a
- * slab of chunks. A chunk holds the first-use time of each page and three sets: used, added, and
- * pending (in a mapped window, not known whether cached).
- */
-#include "profiler/collect.h"
-
-#include <stdlib.h>
+/* Events in: see collect.h for the rules and collect-internal.h for how pages are kept. */
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define CHUNK_PAGES 16U
-#define SLAB_CHUNKS 4096U
-#define BIG_READ_PAGES 512U
-#define NO_TIME G_MAXUINT32
-/* Blocks of one inode-table readahead are submitted without waiting in between. */
-#define BURST_GAP_US 2000U
-
-typedef struct {
-        guint64 chunk; /* page / CHUNK_PAGES */
-        guint32 file;
-        guint32 next; /* of the same file, 0 = none (indexes are kept + 1) */
-        guint16 used, added, pending;
-        guint8 cause[CHUNK_PAGES];
-        guint32 first_us[CHUNK_PAGES];
-} Chunk;
-
-typedef struct {
-        guint64 first, last;
-        guint32 time_us;
-        guint32 next; /* index + 1 of the next big read of the file */
-} BigRead;
-
-typedef struct {
-        dev_t dev;
-        guint64 inode;
-        guint64 first_us;
-        guint64 read_first, read_last; /* the widest read marked last: repeats are inside it */
-        guint32 chunks;                /* index + 1 of the first chunk */
-        guint32 big_reads;             /* index + 1 */
-        gboolean settled;
-} FileEntry;
-
-struct Collector {
-        CollectorOptions options;
-        gboolean gate_open;
-        gboolean saw_pages;
-        guint64 last_new_us;
-
-        GArray *files;       /* FileEntry */
-        guint32 *file_slots; /* open hash: index + 1 */
-        guint32 n_file_slots;
-
-        GPtrArray *slabs; /* Chunk[SLAB_CHUNKS] */
-        guint32 n_chunks;
-        guint32 *chunk_slots; /* open hash: index + 1 */
-        guint32 n_chunk_slots;
-        guint32 last_chunk; /* cache: index + 1 */
-
-        GArray *big_reads; /* BigRead */
-
-        GHashTable *block_devices; /* kernel device number -> BlockDevice */
-        GHashTable *mounted;       /* dev_t set */
-};
-
-typedef struct {
-        GArray *reads;     /* CollectedBlockRead */
-        GHashTable *pages; /* seen */
-} BlockDevice;
-
-typedef struct {
-        guint32 time_us;
-        guint32 file;
-        guint64 page;
-        guint32 n;
-        guint32 cause;
-} Run;
+#include "profiler/collect-internal.h"
 
 static void
 block_device_free(gpointer data)
@@ -118,6 +46,8 @@ collector_new(const CollectorOptions *options)
         c->n_chunk_slots = 4096;
         c->chunk_slots = g_new0(guint32, c->n_chunk_slots);
         c->big_reads = g_array_new(FALSE, FALSE, sizeof(BigRead));
+        c->huge_folios = g_array_new(FALSE, FALSE, sizeof(HugeFolio));
+        c->huge_pages = (guint64)sysconf(_SC_PAGESIZE) / sizeof(guint64);
         c->block_devices =
                 g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, block_device_free);
         c->mounted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -134,6 +64,7 @@ collector_free(Collector *c)
         g_ptr_array_unref(c->slabs);
         g_free(c->chunk_slots);
         g_array_unref(c->big_reads);
+        g_array_unref(c->huge_folios);
         g_hash_table_unref(c->block_devices);
         g_hash_table_unref(c->mounted);
         g_free(c);
@@ -168,18 +99,6 @@ collector_add_mounted(Collector *c, dev_t dev)
         g_hash_table_add(c->mounted, int64_key(dev));
 }
 
-static FileEntry *
-file_at(const Collector *c, guint32 index)
-{
-        return &g_array_index(c->files, FileEntry, index);
-}
-
-static Chunk *
-chunk_at(const Collector *c, guint32 index)
-{
-        return &((Chunk *)g_ptr_array_index(c->slabs, index / SLAB_CHUNKS))[index % SLAB_CHUNKS];
-}
-
 static void
 grow_files(Collector *c)
 {
@@ -187,7 +106,7 @@ grow_files(Collector *c)
         guint32 *slots = g_new0(guint32, n);
 
         for (guint32 i = 0; i < c->files->len; i++) {
-                const FileEntry *file = file_at(c, i);
+                const FileEntry *file = collector_file_at(c, i);
                 guint32 at = (guint32)mix(file->inode, file->dev) & (n - 1);
 
                 while (slots[at])
@@ -206,7 +125,7 @@ find_file(Collector *c, dev_t dev, guint64 inode, guint64 time_us)
         FileEntry file = {.dev = dev, .inode = inode, .first_us = time_us, .read_first = 1};
 
         for (; c->file_slots[at]; at = (at + 1) & (c->n_file_slots - 1)) {
-                const FileEntry *old = file_at(c, c->file_slots[at] - 1);
+                const FileEntry *old = collector_file_at(c, c->file_slots[at] - 1);
 
                 if (old->inode == inode && old->dev == dev)
                         return c->file_slots[at] - 1;
@@ -225,7 +144,7 @@ grow_chunks(Collector *c)
         guint32 *slots = g_new0(guint32, n);
 
         for (guint32 i = 0; i < c->n_chunks; i++) {
-                const Chunk *chunk = chunk_at(c, i);
+                const Chunk *chunk = collector_chunk_at(c, i);
                 guint32 at = (guint32)mix(chunk->chunk, chunk->file) & (n - 1);
 
                 while (slots[at])
@@ -237,20 +156,20 @@ grow_chunks(Collector *c)
         c->n_chunk_slots = n;
 }
 
-static Chunk *
-find_chunk(Collector *c, guint32 file, guint64 number)
+Chunk *
+collector_find_chunk(Collector *c, guint32 file, guint64 number)
 {
         guint32 at;
         Chunk *chunk;
 
         if (c->last_chunk) {
-                chunk = chunk_at(c, c->last_chunk - 1);
+                chunk = collector_chunk_at(c, c->last_chunk - 1);
                 if (chunk->chunk == number && chunk->file == file)
                         return chunk;
         }
         at = (guint32)mix(number, file) & (c->n_chunk_slots - 1);
         for (; c->chunk_slots[at]; at = (at + 1) & (c->n_chunk_slots - 1)) {
-                chunk = chunk_at(c, c->chunk_slots[at] - 1);
+                chunk = collector_chunk_at(c, c->chunk_slots[at] - 1);
                 if (chunk->chunk == number && chunk->file == file) {
                         c->last_chunk = c->chunk_slots[at];
                         return chunk;
@@ -259,26 +178,18 @@ find_chunk(Collector *c, guint32 file, guint64 number)
 
         if (c->n_chunks % SLAB_CHUNKS == 0)
                 g_ptr_array_add(c->slabs, g_new(Chunk, SLAB_CHUNKS));
-        chunk = chunk_at(c, c->n_chunks++);
+        chunk = collector_chunk_at(c, c->n_chunks++);
         memset(chunk, 0, sizeof *chunk);
         memset(chunk->first_us, 0xff, sizeof chunk->first_us);
         chunk->chunk = number;
         chunk->file = file;
-        chunk->next = file_at(c, file)->chunks;
-        file_at(c, file)->chunks = c->n_chunks;
+        chunk->next = collector_file_at(c, file)->chunks;
+        collector_file_at(c, file)->chunks = c->n_chunks;
         c->chunk_slots[at] = c->n_chunks;
         c->last_chunk = c->n_chunks;
         if (c->n_chunks > c->n_chunk_slots / 2)
                 grow_chunks(c);
         return chunk;
-}
-
-static void
-set_used(Chunk *chunk, guint bit, guint32 time_us, ProfileCause cause)
-{
-        chunk->used |= (guint16)(1U << bit);
-        chunk->first_us[bit] = time_us;
-        chunk->cause[bit] = (guint8)cause;
 }
 
 /* TRUE when a page became used (or pending) that was not so before. */
@@ -310,11 +221,11 @@ touch_chunk(Collector *c, Chunk *chunk, guint from, guint to, AccessKind kind, g
                         chunk->pending |= (guint16)(1U << bit);
                         chunk->first_us[bit] = time_us;
                 } else {
-                        set_used(chunk, bit, time_us,
-                                 kind == ACCESS_ADD     ? PROFILE_CAUSE_READ_IN
-                                 : kind == ACCESS_READ  ? PROFILE_CAUSE_READ
-                                 : kind == ACCESS_FAULT ? PROFILE_CAUSE_FAULT
-                                                        : PROFILE_CAUSE_MAP);
+                        collector_set_used(chunk, bit, time_us,
+                                           kind == ACCESS_ADD     ? PROFILE_CAUSE_READ_IN
+                                           : kind == ACCESS_READ  ? PROFILE_CAUSE_READ
+                                           : kind == ACCESS_FAULT ? PROFILE_CAUSE_FAULT
+                                                                  : PROFILE_CAUSE_MAP);
                 }
                 new_page = TRUE;
         }
@@ -339,7 +250,7 @@ touch(Collector *c, guint32 file, guint64 first, guint64 last, AccessKind kind, 
         for (guint64 number = first / CHUNK_PAGES; number <= last / CHUNK_PAGES; number++) {
                 guint64 base = number * CHUNK_PAGES;
 
-                if (touch_chunk(c, find_chunk(c, file, number),
+                if (touch_chunk(c, collector_find_chunk(c, file, number),
                                 first > base ? (guint)(first - base) : 0,
                                 last < base + CHUNK_PAGES - 1 ? (guint)(last - base)
                                                               : CHUNK_PAGES - 1,
@@ -352,7 +263,7 @@ touch(Collector *c, guint32 file, guint64 first, guint64 last, AccessKind kind, 
 static gboolean
 add_big_read(Collector *c, guint32 file, const AccessEvent *event, guint32 time_us)
 {
-        FileEntry *entry = file_at(c, file);
+        FileEntry *entry = collector_file_at(c, file);
         BigRead big = {
                 .first = event->first,
                 .last = event->last,
@@ -370,6 +281,31 @@ add_big_read(Collector *c, guint32 file, const AccessEvent *event, guint32 time_
         g_array_append_val(c->big_reads, big);
         entry->big_reads = c->big_reads->len;
         return TRUE;
+}
+
+static void
+add_huge_folio(Collector *c, guint32 file, const AccessEvent *event)
+{
+        HugeFolio folio = {.first = event->first,
+                           .last = event->last,
+                           .next = collector_file_at(c, file)->huge_folios};
+
+        g_array_append_val(c->huge_folios, folio);
+        collector_file_at(c, file)->huge_folios = c->huge_folios->len;
+}
+
+static void
+map_huge_folios(Collector *c, guint32 file, const AccessEvent *event, guint32 time_us)
+{
+        for (guint32 i = collector_file_at(c, file)->huge_folios; i;) {
+                HugeFolio *folio = &g_array_index(c->huge_folios, HugeFolio, i - 1);
+
+                if (!folio->mapped && event->first <= folio->last && event->last >= folio->first) {
+                        folio->mapped = TRUE;
+                        touch(c, file, folio->first, folio->last, ACCESS_MAP, time_us);
+                }
+                i = folio->next;
+        }
 }
 
 static void
@@ -420,7 +356,7 @@ collector_add(Collector *c, const AccessEvent *event)
         }
 
         index = find_file(c, event->dev, event->inode, time_us);
-        file = file_at(c, index);
+        file = collector_file_at(c, index);
         if (event->kind == ACCESS_READ) {
                 /* One read(2) looks its whole rest up again after every few pages. */
                 if (event->first >= file->read_first && event->last <= file->read_last)
@@ -435,6 +371,10 @@ collector_add(Collector *c, const AccessEvent *event)
         }
         if (touch(c, index, event->first, event->last, event->kind, short_us))
                 c->last_new_us = time_us;
+        if (event->kind == ACCESS_ADD && event->last - event->first + 1 >= c->huge_pages)
+                add_huge_folio(c, index, event);
+        else if (file->huge_folios && (event->kind == ACCESS_MAP || event->kind == ACCESS_FAULT))
+                map_huge_folios(c, index, event, short_us);
 }
 
 guint64
@@ -458,169 +398,9 @@ collector_n_files(const Collector *c)
 CollectedFile
 collector_file(const Collector *c, guint index)
 {
-        const FileEntry *file = file_at(c, index);
+        const FileEntry *file = collector_file_at(c, index);
 
         return (CollectedFile){.dev = file->dev, .inode = file->inode, .first_us = file->first_us};
-}
-
-/* Pages of big reads count from here on as if they had been read one by one. */
-static void
-settle_big_reads(Collector *c, guint32 index, guint64 n_pages)
-{
-        for (guint32 i = file_at(c, index)->big_reads; i;) {
-                const BigRead big = g_array_index(c->big_reads, BigRead, i - 1);
-
-                if (n_pages && big.first < n_pages) {
-                        guint64 last = MIN(big.last, n_pages - 1);
-
-                        for (guint64 number = big.first / CHUNK_PAGES; number <= last / CHUNK_PAGES;
-                             number++) {
-                                Chunk *chunk = find_chunk(c, index, number);
-                                guint64 base = number * CHUNK_PAGES;
-
-                                for (guint bit = 0; bit < CHUNK_PAGES; bit++) {
-                                        guint64 page = base + bit;
-                                        gboolean used = chunk->used & (1U << bit);
-
-                                        if (page < big.first || page > last)
-                                                continue;
-                                        if (!used || chunk->first_us[bit] > big.time_us)
-                                                set_used(chunk, bit, big.time_us,
-                                                         PROFILE_CAUSE_READ);
-                                }
-                        }
-                }
-                i = big.next;
-        }
-}
-
-static void
-settle_pending(Chunk *chunk, ResidentFunc resident, gpointer data)
-{
-        guint16 pending = chunk->pending & (guint16) ~(chunk->used | chunk->added);
-        guint8 vec[CHUNK_PAGES] = {0};
-
-        chunk->pending = 0;
-        if (!pending)
-                return;
-        if (resident)
-                resident(chunk->chunk * CHUNK_PAGES, CHUNK_PAGES, vec, data);
-        else
-                memset(vec, 1, sizeof vec);
-        for (; pending; pending &= (guint16)(pending - 1)) {
-                guint bit = (guint)__builtin_ctz(pending);
-
-                if (vec[bit])
-                        set_used(chunk, bit, chunk->first_us[bit], PROFILE_CAUSE_MAP);
-        }
-}
-
-CollectedUse
-collector_settle(Collector *c, guint index, guint64 size_bytes, ResidentFunc resident,
-                 gpointer data)
-{
-        guint64 page_bytes = (guint64)sysconf(_SC_PAGESIZE);
-        guint64 n_pages = size_bytes / page_bytes + (size_bytes % page_bytes != 0);
-        CollectedUse use = {.first_use_us = G_MAXUINT64};
-
-        settle_big_reads(c, index, n_pages);
-        for (guint32 i = file_at(c, index)->chunks; i;) {
-                Chunk *chunk = chunk_at(c, i - 1);
-                guint64 base = chunk->chunk * CHUNK_PAGES;
-
-                if (base >= n_pages) {
-                        chunk->used = chunk->pending = 0;
-                } else if (n_pages - base < CHUNK_PAGES) {
-                        guint16 inside = (guint16)((1U << (n_pages - base)) - 1);
-
-                        chunk->used &= inside;
-                        chunk->pending &= inside;
-                }
-                settle_pending(chunk, resident, data);
-                use.used_pages += (guint64)__builtin_popcount(chunk->used);
-                use.cached_before_pages +=
-                        (guint64)__builtin_popcount(chunk->used & (guint16)~chunk->added);
-                for (guint16 used = chunk->used; used; used &= (guint16)(used - 1))
-                        use.first_use_us =
-                                MIN(use.first_use_us, chunk->first_us[__builtin_ctz(used)]);
-                i = chunk->next;
-        }
-        file_at(c, index)->settled = TRUE;
-        return use;
-}
-
-static int
-compare_runs(const void *a, const void *b)
-{
-        const Run *x = a, *y = b;
-
-        if (x->time_us != y->time_us)
-                return x->time_us < y->time_us ? -1 : 1;
-        if (x->file != y->file)
-                return x->file < y->file ? -1 : 1;
-        return x->page < y->page ? -1 : x->page > y->page;
-}
-
-static void
-add_runs(const Chunk *chunk, guint32 file, GArray *runs)
-{
-        Run run = {.n = 0};
-
-        for (guint bit = 0; bit <= CHUNK_PAGES; bit++) {
-                gboolean used = bit < CHUNK_PAGES && (chunk->used & (1U << bit));
-
-                if (used && run.n && chunk->first_us[bit] == run.time_us &&
-                    chunk->cause[bit] == run.cause) {
-                        run.n++;
-                        continue;
-                }
-                if (run.n)
-                        g_array_append_val(runs, run);
-                run.n = 0;
-                if (used)
-                        run = (Run){.time_us = chunk->first_us[bit],
-                                    .file = file,
-                                    .page = chunk->chunk * CHUNK_PAGES + bit,
-                                    .n = 1,
-                                    .cause = chunk->cause[bit]};
-        }
-}
-
-void
-collector_ranges(Collector *c, const guint32 *profile_file, Profile *profile)
-{
-        g_autoptr(GArray) runs = g_array_new(FALSE, FALSE, sizeof(Run));
-        guint64 page_bytes = profile->page_bytes;
-        ProfileRange range = {0};
-
-        for (guint32 i = 0; i < c->n_chunks; i++) {
-                const Chunk *chunk = chunk_at(c, i);
-
-                if (chunk->used && file_at(c, chunk->file)->settled &&
-                    profile_file[chunk->file] != G_MAXUINT32)
-                        add_runs(chunk, profile_file[chunk->file], runs);
-        }
-        qsort(runs->data, runs->len, sizeof(Run), compare_runs);
-
-        for (guint i = 0; i < runs->len; i++) {
-                const Run *run = &g_array_index(runs, Run, i);
-                guint64 offset = run->page * page_bytes;
-
-                if (range.length_bytes && range.file == run->file && range.cause == run->cause &&
-                    range.offset_bytes + range.length_bytes == offset) {
-                        range.length_bytes += run->n * page_bytes;
-                        continue;
-                }
-                if (range.length_bytes)
-                        g_array_append_val(profile->ranges, range);
-                range = (ProfileRange){.file = run->file,
-                                       .cause = run->cause,
-                                       .offset_bytes = offset,
-                                       .length_bytes = run->n * page_bytes,
-                                       .first_use_us = run->time_us};
-        }
-        if (range.length_bytes)
-                g_array_append_val(profile->ranges, range);
 }
 
 const GArray *
@@ -630,38 +410,4 @@ collector_block_reads(const Collector *c, dev_t device)
         BlockDevice *entry = g_hash_table_lookup(c->block_devices, &number);
 
         return entry && entry->reads->len ? entry->reads : NULL;
-}
-
-void
-collector_mark_readahead(const GArray *reads, guint window_pages, gboolean *ret_follower)
-{
-        for (guint i = 0; i < reads->len; i++)
-                ret_follower[i] = FALSE;
-        if (window_pages < 2)
-                return;
-
-        for (guint i = 0; i < reads->len; i++) {
-                const CollectedBlockRead *wanted = &g_array_index(reads, CollectedBlockRead, i);
-                guint64 previous = 0, last_us = wanted->time_us;
-                gboolean any = FALSE;
-
-                if (ret_follower[i])
-                        continue;
-                for (guint k = i + 1; k < reads->len; k++) {
-                        const CollectedBlockRead *next =
-                                &g_array_index(reads, CollectedBlockRead, k);
-
-                        if (next->time_us > last_us + BURST_GAP_US)
-                                break;
-                        if (next->tid != wanted->tid)
-                                continue;
-                        if (next->page / window_pages != wanted->page / window_pages ||
-                            (any && next->page <= previous))
-                                break;
-                        ret_follower[k] = TRUE;
-                        previous = next->page;
-                        last_us = next->time_us;
-                        any = TRUE;
-                }
-        }
 }

@@ -8,6 +8,7 @@
  *  - a page in the window that fault-around mapped (mm_filemap_map_pages), as far as it was cached
  *    at that moment: added earlier in this recording, or never added and resident at the end (then
  *    it had been there before). Fault-around maps only what is cached, the event tells the window.
+ *    A folio as large as a huge page is mapped whole by its first fault, so it counts whole.
  * With source "read-in" only additions to the page cache are seen, and each counts as used. `exact`
  * (the kernel's readahead is off) lets additions count beside the used-page events.
  *

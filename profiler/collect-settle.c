@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Pages out: which were used, in what order, and which block reads only came along. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profiler/collect-internal.h"
+
+/* Blocks of one inode-table readahead are submitted without waiting in between. */
+#define BURST_GAP_US 2000U
+
+typedef struct {
+        guint32 time_us;
+        guint32 file;
+        guint64 page;
+        guint32 n;
+        guint32 cause;
+} Run;
+
+/* Pages of big reads count from here on as if they had been read one by one. */
+static void
+settle_big_reads(Collector *c, guint32 index, guint64 n_pages)
+{
+        for (guint32 i = collector_file_at(c, index)->big_reads; i;) {
+                const BigRead big = g_array_index(c->big_reads, BigRead, i - 1);
+
+                if (n_pages && big.first < n_pages) {
+                        guint64 last = MIN(big.last, n_pages - 1);
+
+                        for (guint64 number = big.first / CHUNK_PAGES; number <= last / CHUNK_PAGES;
+                             number++) {
+                                Chunk *chunk = collector_find_chunk(c, index, number);
+                                guint64 base = number * CHUNK_PAGES;
+
+                                for (guint bit = 0; bit < CHUNK_PAGES; bit++) {
+                                        guint64 page = base + bit;
+                                        gboolean used = chunk->used & (1U << bit);
+
+                                        if (page < big.first || page > last)
+                                                continue;
+                                        if (!used || chunk->first_us[bit] > big.time_us)
+                                                collector_set_used(chunk, bit, big.time_us,
+                                                                   PROFILE_CAUSE_READ);
+                                }
+                        }
+                }
+                i = big.next;
+        }
+}
+
+static void
+settle_pending(Chunk *chunk, ResidentFunc resident, gpointer data)
+{
+        guint16 pending = chunk->pending & (guint16) ~(chunk->used | chunk->added);
+        guint8 vec[CHUNK_PAGES] = {0};
+
+        chunk->pending = 0;
+        if (!pending)
+                return;
+        if (resident)
+                resident(chunk->chunk * CHUNK_PAGES, CHUNK_PAGES, vec, data);
+        else
+                memset(vec, 1, sizeof vec);
+        for (; pending; pending &= (guint16)(pending - 1)) {
+                guint bit = (guint)__builtin_ctz(pending);
+
+                if (vec[bit])
+                        collector_set_used(chunk, bit, chunk->first_us[bit], PROFILE_CAUSE_MAP);
+        }
+}
+
+CollectedUse
+collector_settle(Collector *c, guint index, guint64 size_bytes, ResidentFunc resident,
+                 gpointer data)
+{
+        guint64 page_bytes = (guint64)sysconf(_SC_PAGESIZE);
+        guint64 n_pages = size_bytes / page_bytes + (size_bytes % page_bytes != 0);
+        CollectedUse use = {.first_use_us = G_MAXUINT64};
+
+        settle_big_reads(c, index, n_pages);
+        for (guint32 i = collector_file_at(c, index)->chunks; i;) {
+                Chunk *chunk = collector_chunk_at(c, i - 1);
+                guint64 base = chunk->chunk * CHUNK_PAGES;
+
+                if (base >= n_pages) {
+                        chunk->used = chunk->pending = 0;
+                } else if (n_pages - base < CHUNK_PAGES) {
+                        guint16 inside = (guint16)((1U << (n_pages - base)) - 1);
+
+                        chunk->used &= inside;
+                        chunk->pending &= inside;
+                }
+                settle_pending(chunk, resident, data);
+                use.used_pages += (guint64)__builtin_popcount(chunk->used);
+                use.cached_before_pages +=
+                        (guint64)__builtin_popcount(chunk->used & (guint16)~chunk->added);
+                for (guint16 used = chunk->used; used; used &= (guint16)(used - 1))
+                        use.first_use_us =
+                                MIN(use.first_use_us, chunk->first_us[__builtin_ctz(used)]);
+                i = chunk->next;
+        }
+        collector_file_at(c, index)->settled = TRUE;
+        return use;
+}
+
+static int
+compare_runs(const void *a, const void *b)
+{
+        const Run *x = a, *y = b;
+
+        if (x->time_us != y->time_us)
+                return x->time_us < y->time_us ? -1 : 1;
+        if (x->file != y->file)
+                return x->file < y->file ? -1 : 1;
+        return x->page < y->page ? -1 : x->page > y->page;
+}
+
+static void
+add_runs(const Chunk *chunk, guint32 file, GArray *runs)
+{
+        Run run = {.n = 0};
+
+        for (guint bit = 0; bit <= CHUNK_PAGES; bit++) {
+                gboolean used = bit < CHUNK_PAGES && (chunk->used & (1U << bit));
+
+                if (used && run.n && chunk->first_us[bit] == run.time_us &&
+                    chunk->cause[bit] == run.cause) {
+                        run.n++;
+                        continue;
+                }
+                if (run.n)
+                        g_array_append_val(runs, run);
+                run.n = 0;
+                if (used)
+                        run = (Run){.time_us = chunk->first_us[bit],
+                                    .file = file,
+                                    .page = chunk->chunk * CHUNK_PAGES + bit,
+                                    .n = 1,
+                                    .cause = chunk->cause[bit]};
+        }
+}
+
+void
+collector_ranges(Collector *c, const guint32 *profile_file, Profile *profile)
+{
+        g_autoptr(GArray) runs = g_array_new(FALSE, FALSE, sizeof(Run));
+        guint64 page_bytes = profile->page_bytes;
+        ProfileRange range = {0};
+
+        for (guint32 i = 0; i < c->n_chunks; i++) {
+                const Chunk *chunk = collector_chunk_at(c, i);
+
+                if (chunk->used && collector_file_at(c, chunk->file)->settled &&
+                    profile_file[chunk->file] != G_MAXUINT32)
+                        add_runs(chunk, profile_file[chunk->file], runs);
+        }
+        qsort(runs->data, runs->len, sizeof(Run), compare_runs);
+
+        for (guint i = 0; i < runs->len; i++) {
+                const Run *run = &g_array_index(runs, Run, i);
+                guint64 offset = run->page * page_bytes;
+
+                if (range.length_bytes && range.file == run->file && range.cause == run->cause &&
+                    range.offset_bytes + range.length_bytes == offset) {
+                        range.length_bytes += run->n * page_bytes;
+                        continue;
+                }
+                if (range.length_bytes)
+                        g_array_append_val(profile->ranges, range);
+                range = (ProfileRange){.file = run->file,
+                                       .cause = run->cause,
+                                       .offset_bytes = offset,
+                                       .length_bytes = run->n * page_bytes,
+                                       .first_use_us = run->time_us};
+        }
+        if (range.length_bytes)
+                g_array_append_val(profile->ranges, range);
+}
+
+void
+collector_mark_readahead(const GArray *reads, guint window_pages, gboolean *ret_follower)
+{
+        for (guint i = 0; i < reads->len; i++)
+                ret_follower[i] = FALSE;
+        if (window_pages < 2)
+                return;
+
+        for (guint i = 0; i < reads->len; i++) {
+                const CollectedBlockRead *wanted = &g_array_index(reads, CollectedBlockRead, i);
+                guint64 previous = 0, last_us = wanted->time_us;
+                gboolean any = FALSE;
+
+                if (ret_follower[i])
+                        continue;
+                for (guint k = i + 1; k < reads->len; k++) {
+                        const CollectedBlockRead *next =
+                                &g_array_index(reads, CollectedBlockRead, k);
+
+                        if (next->time_us > last_us + BURST_GAP_US)
+                                break;
+                        if (next->tid != wanted->tid)
+                                continue;
+                        if (next->page / window_pages != wanted->page / window_pages ||
+                            (any && next->page <= previous))
+                                break;
+                        ret_follower[k] = TRUE;
+                        previous = next->page;
+                        last_us = next->time_us;
+                        any = TRUE;
+                }
+        }
+}
