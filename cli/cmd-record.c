@@ -4,6 +4,7 @@
  * then the command is waited for and its exit status passed on.
  */
 #include "cli/cli.h"
+#include "cli/replay-name.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,6 @@
 #include "common/quote.h"
 #include "common/state.h"
 #include "profiler/record.h"
-#include "readahead/compile.h"
 
 #define DURATION_S_MAX 86400.0
 #define BUFFER_KB_MAX (1024 * 1024)
@@ -147,15 +147,8 @@ static void
 compile_pack(const Cli *cli, const Profile *profile)
 {
         g_autoptr(GError) error = NULL;
-        g_autofree gchar *path = state_pack_path(cli->state, profile->name);
-        CompileOptions options = {
-                .order = REPLAY_ORDER_AUTO,
-                .ranges = {.gap_bytes = RANGES_GAP_BYTES_DEFAULT},
-                .root = cli->root,
-        };
-        g_autoptr(GBytes) pack = pack_compile(profile, &options, NULL, NULL, &error);
 
-        if (!pack || !pack_save(pack, path, &error))
+        if (!replay_name_compile(cli, profile->name, &error))
                 cli_note(cli, "no pack made yet, the first prefetch makes it: %s", error->message);
 }
 

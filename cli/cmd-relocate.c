@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* relocate: lay the data of a profile out contiguously, in order of first use. */
 #include "cli/cli.h"
+#include "cli/replay-name.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +10,7 @@
 #include "common/json.h"
 #include "common/progress.h"
 #include "common/quote.h"
-#include "common/state.h"
-#include "readahead/compile.h"
+#include "measure/estimate.h"
 #include "relocator/relocate.h"
 
 static ExitStatus
@@ -40,8 +40,55 @@ on_progress(guint64 done_bytes, guint64 total_bytes, void *data)
         progress_update(data, done_bytes >> 20, total_bytes >> 20, "MiB");
 }
 
+/* How long a start takes that is read ahead: as the data lies, or (`relocated`) as it would lie.
+ * -1 when there is no telling. */
+static double
+predict(const Profile *profile, const char *root, gboolean relocated)
+{
+        const LayoutOptions options = {.root = root};
+        Profile local = *profile; /* loading a layout adds to `meta` */
+        g_autoptr(GArray) meta = g_array_copy(profile->meta);
+        g_autoptr(Layout) layout = NULL;
+        Estimate estimate;
+
+        local.meta = meta;
+        layout = layout_load(&local, &options, NULL);
+        if (!layout || layout->measured == 0)
+                return -1;
+        {
+                const EstimateInput input = {
+                        .profile = &local,
+                        .layout = layout,
+                        .cpu_ms = (double)profile->cpu_us / 1000,
+                        .readahead_bytes = G_MAXUINT64,
+                        .place_bytes = G_MAXUINT64,
+                };
+
+                if (!estimate_situation(&input, relocated ? "relocated-prefetch" : "prefetch",
+                                        &estimate))
+                        return -1;
+        }
+        return estimate.total_ms;
+}
+
+typedef struct {
+        double before_ms, after_ms; /* -1 = not known */
+} Prediction;
+
+static void
+add_prediction(JsonBuilder *builder, const char *key, double ms)
+{
+        if (ms >= 0) {
+                json_add_double(builder, key, ms);
+                return;
+        }
+        json_builder_set_member_name(builder, key);
+        json_builder_add_null_value(builder);
+}
+
 static gboolean
-print_json(const RelocateResult *result, gboolean dry_run, GError **error)
+print_json(const RelocateResult *result, const Prediction *prediction, gboolean dry_run,
+           GError **error)
 {
         g_autoptr(JsonBuilder) builder = json_builder_new();
 
@@ -54,6 +101,8 @@ print_json(const RelocateResult *result, gboolean dry_run, GError **error)
         json_add_skipped(builder, "skipped", result->skipped);
         json_add_int(builder, "runs_before", (gint64)result->runs_before);
         json_add_int(builder, "runs_after", (gint64)result->runs_after);
+        add_prediction(builder, "predicted_before_ms", prediction->before_ms);
+        add_prediction(builder, "predicted_after_ms", prediction->after_ms);
         json_add_int(builder, "window_start_bytes", result->window_start_bytes);
         if (result->declined)
                 json_add_string(builder, "declined", result->declined);
@@ -62,31 +111,29 @@ print_json(const RelocateResult *result, gboolean dry_run, GError **error)
 }
 
 static void
-print_text(const RelocateResult *result, gboolean dry_run)
+print_text(const RelocateResult *result, const Prediction *prediction, gboolean dry_run)
 {
         if (result->declined && result->moved_bytes == 0) {
                 printf("nothing to gain: %s\n", result->declined);
                 return;
         }
-        printf("%s %u files, %.1f MiB: %" G_GUINT64_FORMAT " runs %s %" G_GUINT64_FORMAT "\n",
+        printf("%s %u files, %.1f MiB: %" G_GUINT64_FORMAT " runs %s %" G_GUINT64_FORMAT,
                dry_run ? "would move" : "moved", result->files,
                (double)(dry_run ? result->planned_bytes : result->moved_bytes) / (1 << 20),
                result->runs_before, dry_run ? "would become" : "became", result->runs_after);
+        if (prediction->before_ms >= 0 && prediction->after_ms >= 0)
+                printf("; a cold start with prefetch: %.1f s before, %.1f s after (predicted)",
+                       prediction->before_ms / 1000, prediction->after_ms / 1000);
+        printf("\n");
 }
 
 /* The blocks of the files' extent trees are new: the pack that names them is made anew. */
 static void
-recompile(const Cli *cli, const Profile *profile, const char *name)
+recompile(const Cli *cli, const char *name)
 {
-        g_autofree gchar *path = state_pack_path(cli->state, name);
-        const CompileOptions options = {.order = REPLAY_ORDER_AUTO, .root = cli->root};
         g_autoptr(GError) error = NULL;
-        g_autoptr(GBytes) pack = NULL;
 
-        if (access(path, F_OK) < 0)
-                return;
-        pack = pack_compile(profile, &options, NULL, NULL, &error);
-        if (!pack || !pack_save(pack, path, &error))
+        if (!replay_name_compile(cli, name, &error))
                 cli_note(cli, "the pack of %s could not be made anew: %s, ignoring", name,
                          error->message);
 }
@@ -124,6 +171,7 @@ cmd_relocate(Cli *cli, int argc, char **argv)
         g_autoptr(Profile) profile = NULL;
         g_autoptr(Progress) progress = NULL;
         g_auto(RelocateResult) result = {0};
+        Prediction prediction = {-1, -1};
         RelocateOptions options = {0};
         gboolean done;
 
@@ -152,19 +200,22 @@ cmd_relocate(Cli *cli, int argc, char **argv)
         options.stop = &cli_interrupted;
         options.progress = on_progress;
         options.progress_data = progress;
+        prediction.before_ms = prediction.after_ms = predict(profile, cli->root, FALSE);
         done = relocate_profile(profile, &options, &result, &error);
         g_clear_pointer(&progress, progress_free);
 
+        if (result.moved_bytes > 0 || (dry_run && !result.declined))
+                prediction.after_ms = predict(profile, cli->root, dry_run);
         if (result.moved_bytes > 0)
-                recompile(cli, profile, argv[1]);
+                recompile(cli, argv[1]);
         cli_print_skipped(cli, result.skipped);
         if (cli->json) {
                 g_autoptr(GError) print_error = NULL;
 
-                if (!print_json(&result, dry_run, &print_error))
+                if (!print_json(&result, &prediction, dry_run, &print_error))
                         return fail(cli, print_error);
         } else if (done) {
-                print_text(&result, dry_run);
+                print_text(&result, &prediction, dry_run);
         }
         if (!done)
                 return fail(cli, error);

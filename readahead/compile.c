@@ -208,7 +208,10 @@ add_metadata(Compiler *c, guint32 fs)
         const struct place *place = places_for_device(&c->places, fs);
         auto_fd int fd = place ? place_open_device(place) : -1;
         g_autoptr(MetadataReader) reader = NULL;
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GArray) objects = NULL;
         g_autofree gchar *node = NULL;
+        Profile now;
 
         if (fd < 0)
                 return;
@@ -219,8 +222,13 @@ add_metadata(Compiler *c, guint32 fs)
                 return;
         g_array_index(c->builder->fs, struct pack_fs, fs).block_bytes =
                 metadata_reader_block_bytes(reader);
-        for (guint i = 0; i < c->profile->meta->len; i++) {
-                const ProfileMeta *object = &g_array_index(c->profile->meta, ProfileMeta, i);
+        /* What the files need now: a relocation gives them extent trees that the recording did not see. */
+        now = *c->profile;
+        now.meta = objects = g_array_copy(c->profile->meta);
+        if (!metadata_compute(reader, &now, fs, &error))
+                g_debug("metadata of %s: %s, ignoring", place->source, error->message);
+        for (guint i = 0; i < objects->len; i++) {
+                const ProfileMeta *object = &g_array_index(objects, ProfileMeta, i);
                 struct pack_meta meta = {.fs = fs, .length = metadata_reader_block_bytes(reader)};
 
                 if (object->fs == fs && metadata_resolve(reader, object, &meta.offset))
