@@ -30,6 +30,7 @@ typedef struct {
         GArray *hashed;    /* Extent: what the hash covers */
         GArray *old_parts; /* Extent: where the pieces lay */
         gchar *hash;
+        int write_errno;   /* of writing out what was moved, 0 = written */
 } Moving;
 
 static void
@@ -102,6 +103,15 @@ look_before(const Job *job, Moving *moving, GError **error)
         return TRUE;
 }
 
+/* Writes dirty pages out and waits, without the journal commit and the flush of an fsync. */
+static int
+write_out(int fd)
+{
+        return sync_file_range(fd, 0, 0,
+                               SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                       SYNC_FILE_RANGE_WAIT_AFTER);
+}
+
 static Moving *
 move_one(Job *job, guint32 file, GPtrArray *pieces)
 {
@@ -118,8 +128,8 @@ move_one(Job *job, guint32 file, GPtrArray *pieces)
                        &reason) != CHECK_OK)
                 goto skip;
         /* Dirty pages and large folios make the mover commit the journal for every page. */
-        if (fsync(moving->fd) < 0) {
-                reason = g_strdup_printf("fsync: %s", g_strerror(errno));
+        if (write_out(moving->fd) < 0) {
+                reason = g_strdup_printf("writing out: %s", g_strerror(errno));
                 goto skip;
         }
         posix_fadvise(moving->fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -205,8 +215,8 @@ finish_one(Job *job, Moving *moving, GError **error)
 {
         g_autofree gchar *now = NULL;
 
-        if (fsync(moving->fd) < 0)
-                return put_back(job, moving, errno, error);
+        if (moving->write_errno)
+                return put_back(job, moving, moving->write_errno, error);
         posix_fadvise(moving->fd, 0, 0, POSIX_FADV_DONTNEED);
         now = contents_hash(moving->fd, moving->hashed, NULL);
         if (now && strcmp(now, moving->hash) == 0) {
@@ -229,6 +239,22 @@ finish_batch(Job *job, GPtrArray *batch, GError **error)
 {
         gboolean ok = TRUE;
 
+        if (batch->len == 0)
+                return TRUE;
+        for (guint i = 0; i < batch->len; i++) {
+                Moving *moving = batch->pdata[i];
+
+                if (write_out(moving->fd) < 0)
+                        moving->write_errno = errno;
+        }
+        /* The data of all is with the drive; the commit of the last file's transaction comes after those of
+         * the others and flushes the drive's cache: one fsync is enough for all of them. */
+        if (fsync(((Moving *)batch->pdata[batch->len - 1])->fd) < 0) {
+                const int errnum = errno;
+
+                for (guint i = 0; i < batch->len; i++)
+                        ((Moving *)batch->pdata[i])->write_errno = errnum;
+        }
         for (guint i = 0; i < batch->len; i++) {
                 Moving *moving = batch->pdata[i];
 

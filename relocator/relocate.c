@@ -90,7 +90,9 @@ check_files(Run *run)
                 if (verdict == CHECK_OK) {
                         /* Blocks written a moment ago have no place before they are written out. */
                         if (!run->options->dry_run)
-                                fdatasync(fd);
+                                sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE |
+                                                                  SYNC_FILE_RANGE_WRITE |
+                                                                  SYNC_FILE_RANGE_WAIT_AFTER);
                         map = extent_map_load(fd, &error);
                         if (!map) {
                                 verdict = CHECK_UNSUPPORTED;

@@ -83,7 +83,10 @@ contents_hash(int fd, const GArray *parts, GError **error)
 
                 g_checksum_update(sum, (const guchar *)&place, sizeof place);
                 while (at < end) {
-                        gssize n = read_some(fresh, buffer.data, MIN(READ_BYTES, end - at), at);
+                        /* O_DIRECT takes whole sectors only; what lies behind `end` does not count. */
+                        gsize want = MIN(READ_BYTES, (end - at + ALIGN_BYTES - 1) / ALIGN_BYTES *
+                                                             ALIGN_BYTES);
+                        gssize n = read_some(fresh, buffer.data, want, at);
 
                         if (n < 0) {
                                 error_set_errno(error, COMMON_ERROR_FAILED, errno, "reading back",
@@ -92,12 +95,10 @@ contents_hash(int fd, const GArray *parts, GError **error)
                         }
                         if (n == 0)
                                 break; /* the last block reaches beyond the end */
-                        g_checksum_update(sum, buffer.data, n);
+                        g_checksum_update(sum, buffer.data, (gssize)MIN((guint64)n, end - at));
                         at += (guint64)n;
-                        /* A short read inside is the end of the file, or not a multiple of what
-                         * O_DIRECT takes. */
-                        if (n % 512 != 0)
-                                break;
+                        if ((gsize)n < want && n % 512 != 0)
+                                break; /* the end of the file */
                 }
         }
         return g_strdup(g_checksum_get_string(sum));
