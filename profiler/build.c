@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "common/json.h"
 #include "profiler/names.h"
 #include "profiler/quiet.h"
+#include "profiler/residency.h"
 
 /* A file system that files were found on. */
 typedef struct {
@@ -29,19 +29,13 @@ typedef struct {
         BuildResult *result;
         GArray *places;
         GArray *found; /* Found */
+        Residency *residency;
 } Build;
 
 typedef struct {
         ProfileFile file; /* owns path */
         guint32 collected;
 } Found;
-
-/* A mapping of a file that is only asked, never touched. */
-typedef struct {
-        guint8 *map;
-        guint64 length_bytes;
-        guint64 page_bytes;
-} Residency;
 
 void
 build_result_init(BuildResult *result)
@@ -102,43 +96,6 @@ place_fs(Build *build, Place *place)
         return place->fs;
 }
 
-static void
-residency_open(Residency *residency, int fd, guint64 size_bytes)
-{
-        void *map;
-
-        residency->page_bytes = (guint64)sysconf(_SC_PAGESIZE);
-        residency->length_bytes = size_bytes;
-        residency->map = NULL;
-        if (fd < 0 || size_bytes == 0)
-                return;
-        map = mmap(NULL, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
-        if (map != MAP_FAILED)
-                residency->map = map;
-}
-
-static void
-residency_close(Residency *residency)
-{
-        if (residency->map)
-                munmap(residency->map, residency->length_bytes);
-}
-
-static void
-resident(guint64 first, guint n, guint8 *vec, gpointer data)
-{
-        const Residency *residency = data;
-        guint64 from = first * residency->page_bytes;
-        guint64 to = MIN((first + n) * residency->page_bytes, residency->length_bytes);
-
-        if (from >= to || mincore(residency->map + from, to - from, vec) != 0) {
-                memset(vec, 0, n);
-                return;
-        }
-        for (guint i = 0; i < n; i++)
-                vec[i] &= 1;
-}
-
 static NameStatus
 name_file(Build *build, const Place *place, guint64 inode, NamedFile *ret)
 {
@@ -190,7 +147,7 @@ take_collected(Build *build, guint32 index)
         CollectedFile file = collector_file(build->input->collector, index);
         Place *place = find_place(build, file.dev);
         NamedFile named = {.fd = -1};
-        Residency residency;
+        CollectorAsk ask = {.data = build->residency};
         CollectedUse use;
 
         /* Pages of memory file systems, of pipes and of the kernel's own: nothing a disk has to
@@ -210,13 +167,15 @@ take_collected(Build *build, guint32 index)
                 return;
         }
 
-        residency_open(&residency, named.fd, named.size_bytes);
-        use = collector_settle(build->input->collector, index, named.size_bytes,
-                               residency.map ? resident : NULL, &residency);
-        residency_close(&residency);
+        if (residency_open(build->residency, named.fd, named.size_bytes)) {
+                ask.resident = residency_pages;
+                ask.folio = residency_folio;
+        }
+        use = collector_settle(build->input->collector, index, named.size_bytes, &ask);
+        residency_close(build->residency);
         if (use.used_pages) {
                 build->result->cached_before_bytes +=
-                        use.cached_before_pages * residency.page_bytes;
+                        use.cached_before_pages * build->profile->page_bytes;
                 take_named(build, place, index, file.inode, &named, use.first_use_us);
         }
         named_file_clear(&named);
@@ -239,7 +198,6 @@ add_resident(Build *build, const OpenedFile *opened)
 {
         Place *place = find_place(build, opened->dev);
         NamedFile named = {.fd = -1};
-        Residency residency;
         AccessEvent event = {.kind = ACCESS_ADD,
                              .dev = opened->dev,
                              .inode = opened->inode,
@@ -249,12 +207,13 @@ add_resident(Build *build, const OpenedFile *opened)
         if (!place->mount ||
             name_by_path(place->mount, opened->path, opened->inode, &named) != NAME_FOUND)
                 return;
-        residency_open(&residency, named.fd, named.size_bytes);
-        n_pages = (named.size_bytes + residency.page_bytes - 1) / residency.page_bytes;
-        for (guint64 first = 0; residency.map && first < n_pages; first += 256) {
-                guint8 vec[256] = {0};
+        n_pages = (named.size_bytes + build->profile->page_bytes - 1) / build->profile->page_bytes;
+        if (!residency_open(build->residency, named.fd, named.size_bytes))
+                n_pages = 0;
+        for (guint64 first = 0; first < n_pages; first += 256) {
+                guint8 vec[256];
 
-                resident(first, (guint)MIN(256, n_pages - first), vec, &residency);
+                residency_pages(first, G_N_ELEMENTS(vec), vec, build->residency);
                 for (guint i = 0; i < G_N_ELEMENTS(vec); i++) {
                         if (!vec[i])
                                 continue;
@@ -262,7 +221,7 @@ add_resident(Build *build, const OpenedFile *opened)
                         collector_add(build->input->collector, &event);
                 }
         }
-        residency_close(&residency);
+        residency_close(build->residency);
         named_file_clear(&named);
 }
 
@@ -309,6 +268,7 @@ build_files(const BuildInput *input, Profile *profile, BuildResult *result)
         guint n = 0;
 
         build.places = g_array_new(FALSE, FALSE, sizeof(Place));
+        build.residency = residency_new();
         build.found = g_array_new(FALSE, FALSE, sizeof(Found));
         if (profile->source == PROFILE_SOURCE_READ_IN)
                 for (guint i = 0; opened && i < opened->len; i++)
@@ -338,5 +298,6 @@ build_files(const BuildInput *input, Profile *profile, BuildResult *result)
         else
                 collector_ranges(input->collector, profile_file, profile);
         g_array_unref(build.found);
+        residency_free(build.residency);
         clear_places(&build);
 }

@@ -14,13 +14,16 @@
 #define SLAB_CHUNKS 4096U
 #define BIG_READ_PAGES 512U
 #define NO_TIME G_MAXUINT32
+#define CAUSE_BITS 3
+#define CAUSE_MASK ((1U << CAUSE_BITS) - 1)
+#define ORDER_MAX 31U
 
 typedef struct {
         guint64 chunk; /* page / CHUNK_PAGES */
         guint32 file;
         guint32 next; /* of the same file, 0 = none (indexes are kept + 1) */
         guint16 used, added, pending;
-        guint8 cause[CHUNK_PAGES];
+        guint8 cause[CHUNK_PAGES]; /* ProfileCause; the order of the page's folio << CAUSE_BITS */
         guint32 first_us[CHUNK_PAGES];
 } Chunk;
 
@@ -30,14 +33,6 @@ typedef struct {
         guint32 next; /* index + 1 of the next big read of the file */
 } BigRead;
 
-/* A folio as large as a huge page: one fault maps all of it, and no event tells of its other pages.
- */
-typedef struct {
-        guint64 first, last;
-        gboolean mapped;
-        guint32 next; /* index + 1 of the next of the file */
-} HugeFolio;
-
 typedef struct {
         dev_t dev;
         guint64 inode;
@@ -45,7 +40,6 @@ typedef struct {
         guint64 read_first, read_last; /* the widest read marked last: repeats are inside it */
         guint32 chunks;                /* index + 1 of the first chunk */
         guint32 big_reads;             /* index + 1 */
-        guint32 huge_folios;           /* index + 1 */
         gboolean settled;
 } FileEntry;
 
@@ -65,9 +59,8 @@ struct Collector {
         guint32 n_chunk_slots;
         guint32 last_chunk; /* cache: index + 1 */
 
-        GArray *big_reads;   /* BigRead */
-        GArray *huge_folios; /* HugeFolio */
-        guint64 huge_pages;  /* pages that one entry of the upper page table maps */
+        GArray *big_reads; /* BigRead */
+        guint huge_order;  /* of a folio that one entry of the upper page table maps */
 
         GHashTable *block_devices; /* kernel device number -> BlockDevice */
         GHashTable *mounted;       /* dev_t set */
@@ -83,7 +76,13 @@ collector_set_used(Chunk *chunk, guint bit, guint32 time_us, ProfileCause cause)
 {
         chunk->used |= (guint16)(1U << bit);
         chunk->first_us[bit] = time_us;
-        chunk->cause[bit] = (guint8)cause;
+        chunk->cause[bit] = (guint8)((chunk->cause[bit] & ~CAUSE_MASK) | cause);
+}
+
+static inline ProfileCause
+collector_cause(const Chunk *chunk, guint bit)
+{
+        return (ProfileCause)(chunk->cause[bit] & CAUSE_MASK);
 }
 
 static inline FileEntry *

@@ -48,30 +48,63 @@ settle_big_reads(Collector *c, guint32 index, guint64 n_pages)
         }
 }
 
+/* Pages of a window that were there before: asked in one go, and with them what else of their
+ * folios was mapped, which can only reach out of the window at its ends. */
 static void
-settle_pending(Chunk *chunk, ResidentFunc resident, gpointer data)
+settle_pending(Collector *c, Chunk *chunk, guint64 n_pages, const CollectorAsk *ask)
 {
         guint16 pending = chunk->pending & (guint16) ~(chunk->used | chunk->added);
-        guint8 vec[CHUNK_PAGES] = {0};
+        guint64 base = chunk->chunk * CHUNK_PAGES;
+        guint8 vec[CHUNK_PAGES];
+        guint ends[2] = {CHUNK_PAGES, 0};
+        guint32 file = chunk->file;
 
         chunk->pending = 0;
         if (!pending)
                 return;
-        if (resident)
-                resident(chunk->chunk * CHUNK_PAGES, CHUNK_PAGES, vec, data);
-        else
-                memset(vec, 1, sizeof vec);
+        memset(vec, 1, sizeof vec);
+        if (ask->resident)
+                ask->resident(base, CHUNK_PAGES, vec, ask->data);
         for (; pending; pending &= (guint16)(pending - 1)) {
                 guint bit = (guint)__builtin_ctz(pending);
 
-                if (vec[bit])
-                        collector_set_used(chunk, bit, chunk->first_us[bit], PROFILE_CAUSE_MAP);
+                if (!vec[bit])
+                        continue;
+                collector_set_used(chunk, bit, chunk->first_us[bit], PROFILE_CAUSE_MAP);
+                ends[0] = MIN(ends[0], bit);
+                ends[1] = bit;
+        }
+        if (!ask->folio || !c->options.faults_map_folios || ends[0] == CHUNK_PAGES)
+                return;
+        for (guint i = 0; i < G_N_ELEMENTS(ends); i++) {
+                guint32 time_us = chunk->first_us[ends[i]];
+                guint64 first, last;
+
+                ask->folio(base + ends[i], &first, &last, ask->data);
+                for (guint64 page = first; page <= last && page < n_pages; page++) {
+                        Chunk *other = collector_find_chunk(c, file, page / CHUNK_PAGES);
+                        guint bit = (guint)(page % CHUNK_PAGES);
+
+                        if (!(other->used & (1U << bit)))
+                                collector_set_used(other, bit, time_us, PROFILE_CAUSE_MAP);
+                }
         }
 }
 
+static void
+clip_chunk(Chunk *chunk, guint64 n_pages)
+{
+        guint64 base = chunk->chunk * CHUNK_PAGES;
+        guint16 inside = base >= n_pages                 ? 0
+                         : n_pages - base >= CHUNK_PAGES ? G_MAXUINT16
+                                                         : (guint16)((1U << (n_pages - base)) - 1);
+
+        chunk->used &= inside;
+        chunk->pending &= inside;
+}
+
 CollectedUse
-collector_settle(Collector *c, guint index, guint64 size_bytes, ResidentFunc resident,
-                 gpointer data)
+collector_settle(Collector *c, guint index, guint64 size_bytes, const CollectorAsk *ask)
 {
         guint64 page_bytes = (guint64)sysconf(_SC_PAGESIZE);
         guint64 n_pages = size_bytes / page_bytes + (size_bytes % page_bytes != 0);
@@ -80,17 +113,14 @@ collector_settle(Collector *c, guint index, guint64 size_bytes, ResidentFunc res
         settle_big_reads(c, index, n_pages);
         for (guint32 i = collector_file_at(c, index)->chunks; i;) {
                 Chunk *chunk = collector_chunk_at(c, i - 1);
-                guint64 base = chunk->chunk * CHUNK_PAGES;
 
-                if (base >= n_pages) {
-                        chunk->used = chunk->pending = 0;
-                } else if (n_pages - base < CHUNK_PAGES) {
-                        guint16 inside = (guint16)((1U << (n_pages - base)) - 1);
+                clip_chunk(chunk, n_pages);
+                settle_pending(c, chunk, n_pages, ask);
+                i = chunk->next;
+        }
+        for (guint32 i = collector_file_at(c, index)->chunks; i;) {
+                const Chunk *chunk = collector_chunk_at(c, i - 1);
 
-                        chunk->used &= inside;
-                        chunk->pending &= inside;
-                }
-                settle_pending(chunk, resident, data);
                 use.used_pages += (guint64)__builtin_popcount(chunk->used);
                 use.cached_before_pages +=
                         (guint64)__builtin_popcount(chunk->used & (guint16)~chunk->added);
@@ -124,7 +154,7 @@ add_runs(const Chunk *chunk, guint32 file, GArray *runs)
                 gboolean used = bit < CHUNK_PAGES && (chunk->used & (1U << bit));
 
                 if (used && run.n && chunk->first_us[bit] == run.time_us &&
-                    chunk->cause[bit] == run.cause) {
+                    collector_cause(chunk, bit) == run.cause) {
                         run.n++;
                         continue;
                 }
@@ -136,7 +166,7 @@ add_runs(const Chunk *chunk, guint32 file, GArray *runs)
                                     .file = file,
                                     .page = chunk->chunk * CHUNK_PAGES + bit,
                                     .n = 1,
-                                    .cause = chunk->cause[bit]};
+                                    .cause = collector_cause(chunk, bit)};
         }
 }
 

@@ -46,8 +46,7 @@ collector_new(const CollectorOptions *options)
         c->n_chunk_slots = 4096;
         c->chunk_slots = g_new0(guint32, c->n_chunk_slots);
         c->big_reads = g_array_new(FALSE, FALSE, sizeof(BigRead));
-        c->huge_folios = g_array_new(FALSE, FALSE, sizeof(HugeFolio));
-        c->huge_pages = (guint64)sysconf(_SC_PAGESIZE) / sizeof(guint64);
+        c->huge_order = g_bit_nth_msf((gulong)sysconf(_SC_PAGESIZE) / sizeof(guint64), -1);
         c->block_devices =
                 g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, block_device_free);
         c->mounted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -64,7 +63,6 @@ collector_free(Collector *c)
         g_ptr_array_unref(c->slabs);
         g_free(c->chunk_slots);
         g_array_unref(c->big_reads);
-        g_array_unref(c->huge_folios);
         g_hash_table_unref(c->block_devices);
         g_hash_table_unref(c->mounted);
         g_free(c);
@@ -234,9 +232,10 @@ touch_chunk(Collector *c, Chunk *chunk, guint from, guint to, AccessKind kind, g
                 for (guint16 known = want & chunk->used; known; known &= (guint16)(known - 1)) {
                         guint bit = (guint)__builtin_ctz(known);
 
-                        if (chunk->cause[bit] == PROFILE_CAUSE_READ_IN)
-                                chunk->cause[bit] = kind == ACCESS_READ ? PROFILE_CAUSE_READ
-                                                                        : PROFILE_CAUSE_FAULT;
+                        if (collector_cause(chunk, bit) == PROFILE_CAUSE_READ_IN)
+                                collector_set_used(chunk, bit, chunk->first_us[bit],
+                                                   kind == ACCESS_READ ? PROFILE_CAUSE_READ
+                                                                       : PROFILE_CAUSE_FAULT);
                 }
         }
         return new_page;
@@ -283,29 +282,31 @@ add_big_read(Collector *c, guint32 file, const AccessEvent *event, guint32 time_
         return TRUE;
 }
 
+/* Remembers of which order the folio is that the pages came in with. */
 static void
-add_huge_folio(Collector *c, guint32 file, const AccessEvent *event)
+note_folio(Collector *c, guint32 file, const AccessEvent *event)
 {
-        HugeFolio folio = {.first = event->first,
-                           .last = event->last,
-                           .next = collector_file_at(c, file)->huge_folios};
+        guint order = (guint)g_bit_nth_msf((gulong)(event->last - event->first + 1), -1);
 
-        g_array_append_val(c->huge_folios, folio);
-        collector_file_at(c, file)->huge_folios = c->huge_folios->len;
+        order = MIN(order, ORDER_MAX);
+        for (guint64 page = event->first; order && page <= event->last; page++) {
+                Chunk *chunk = collector_find_chunk(c, file, page / CHUNK_PAGES);
+                guint bit = (guint)(page % CHUNK_PAGES);
+
+                chunk->cause[bit] =
+                        (guint8)((chunk->cause[bit] & CAUSE_MASK) | (order << CAUSE_BITS));
+        }
 }
 
 static void
-map_huge_folios(Collector *c, guint32 file, const AccessEvent *event, guint32 time_us)
+map_folio_of(Collector *c, guint32 file, guint64 page, guint32 time_us)
 {
-        for (guint32 i = collector_file_at(c, file)->huge_folios; i;) {
-                HugeFolio *folio = &g_array_index(c->huge_folios, HugeFolio, i - 1);
+        const Chunk *chunk = collector_find_chunk(c, file, page / CHUNK_PAGES);
+        guint order = chunk->cause[page % CHUNK_PAGES] >> CAUSE_BITS;
+        guint64 first = page >> order << order;
 
-                if (!folio->mapped && event->first <= folio->last && event->last >= folio->first) {
-                        folio->mapped = TRUE;
-                        touch(c, file, folio->first, folio->last, ACCESS_MAP, time_us);
-                }
-                i = folio->next;
-        }
+        if (order > 0 && (order >= c->huge_order || c->options.faults_map_folios))
+                touch(c, file, first, first + ((guint64)1 << order) - 1, ACCESS_MAP, time_us);
 }
 
 static void
@@ -371,10 +372,16 @@ collector_add(Collector *c, const AccessEvent *event)
         }
         if (touch(c, index, event->first, event->last, event->kind, short_us))
                 c->last_new_us = time_us;
-        if (event->kind == ACCESS_ADD && event->last - event->first + 1 >= c->huge_pages)
-                add_huge_folio(c, index, event);
-        else if (file->huge_folios && (event->kind == ACCESS_MAP || event->kind == ACCESS_FAULT))
-                map_huge_folios(c, index, event, short_us);
+        if (c->options.exact)
+                return;
+        if (event->kind == ACCESS_ADD)
+                note_folio(c, index, event);
+        if (event->kind != ACCESS_MAP && event->kind != ACCESS_FAULT)
+                return;
+        /* Folios in the middle of the window lie inside it. */
+        map_folio_of(c, index, event->first, short_us);
+        if (event->last != event->first)
+                map_folio_of(c, index, event->last, short_us);
 }
 
 guint64

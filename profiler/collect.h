@@ -7,8 +7,12 @@
  *  - a page that a read looked up (mm_filemap_get_pages) or that faulted (mm_filemap_fault): exact;
  *  - a page in the window that fault-around mapped (mm_filemap_map_pages), as far as it was cached
  *    at that moment: added earlier in this recording, or never added and resident at the end (then
- *    it had been there before). Fault-around maps only what is cached, the event tells the window.
- *    A folio as large as a huge page is mapped whole by its first fault, so it counts whole.
+ *    it had been there before). Fault-around maps only what is cached, the event tells the window;
+ *  - the other pages of a folio that was mapped whole, since no event tells when they are touched:
+ *    from Linux 6.18 on all folios that a fault or a window meets, before that only those as large
+ *    as a huge page. (Without it every second window of a file touched from end to end was missing,
+ *    measured.) Folios are known from their addition, or asked for at the end.
+ *
  * With source "read-in" only additions to the page cache are seen, and each counts as used. `exact`
  * (the kernel's readahead is off) lets additions count beside the used-page events.
  *
@@ -47,9 +51,10 @@ typedef struct Collector Collector;
 typedef struct {
         ProfileSource source; /* USED_PAGES or READ_IN */
         gboolean exact;
-        guint64 start_ns; /* events before count as this moment */
-        gint32 gate_tid;  /* until this thread's ACCESS_EXEC its faults and windows are ours, not
-                             the command's; 0 = no gate */
+        gboolean faults_map_folios; /* Linux 6.18 and later */
+        guint64 start_ns;           /* events before count as this moment */
+        gint32 gate_tid; /* until this thread's ACCESS_EXEC its faults and windows are ours, not
+                            the command's; 0 = no gate */
 } CollectorOptions;
 
 Collector *collector_new(const CollectorOptions *options);
@@ -83,16 +88,25 @@ CollectedFile collector_file(const Collector *collector, guint index);
 /* Sets vec[i] to 1 when page first + i of the file is resident now. */
 typedef void (*ResidentFunc)(guint64 first, guint n, guint8 *vec, gpointer data);
 
+/* The folio that holds a resident page. */
+typedef void (*FolioFunc)(guint64 page, guint64 *ret_first, guint64 *ret_last, gpointer data);
+
+typedef struct {
+        ResidentFunc resident; /* NULL: pages of a window that nothing is known of count */
+        FolioFunc folio;       /* may be NULL */
+        gpointer data;
+} CollectorAsk;
+
 typedef struct {
         guint64 used_pages;
         guint64 cached_before_pages; /* of these: never added in this recording */
         guint64 first_use_us;        /* G_MAXUINT64 when no page was used */
 } CollectedUse;
 
-/* Settles which pages of the file were used, given its size. `resident` may be NULL: then pages of
- * a window that nothing is known of count. Call once a file, before collector_ranges(). */
+/* Settles which pages of the file were used, given its size and what can be asked of it now. Call
+ * once a file, before collector_ranges(). */
 CollectedUse collector_settle(Collector *collector, guint index, guint64 size_bytes,
-                              ResidentFunc resident, gpointer data);
+                              const CollectorAsk *ask);
 
 /* Appends the used pages of settled files to profile->ranges in order of first use; pages used one
  * after the other, adjacent forward in one file and of the same cause become one range.

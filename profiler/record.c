@@ -5,8 +5,10 @@
  */
 #include "profiler/record.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -229,12 +231,25 @@ turn_readahead_down(Recording *rec, GError **error)
         return TRUE;
 }
 
+static gboolean
+kernel_at_least(int major_number, int minor_number)
+{
+        struct utsname name;
+        int found_major = 0, found_minor = 0;
+
+        if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &found_major, &found_minor) != 2)
+                return FALSE;
+        return found_major > major_number ||
+               (found_major == major_number && found_minor >= minor_number);
+}
+
 static void
 make_collector(Recording *rec)
 {
         CollectorOptions options = {
                 .source = rec->source,
                 .exact = rec->options->exact,
+                .faults_map_folios = kernel_at_least(6, 18),
                 .start_ns = rec->start_us * 1000,
                 .gate_tid = rec->trace && trace_has_exec(rec->trace) ? rec->result->started.pid : 0,
         };
