@@ -284,7 +284,7 @@ add_big_read(Collector *c, guint32 file, const AccessEvent *event, guint32 time_
 
 /* Remembers of which order the folio is that the pages came in with. */
 static void
-note_folio(Collector *c, guint32 file, const AccessEvent *event)
+note_folio(Collector *c, guint32 file, const AccessEvent *event, guint32 time_us)
 {
         guint order = (guint)g_bit_nth_msf((gulong)(event->last - event->first + 1), -1);
 
@@ -296,6 +296,9 @@ note_folio(Collector *c, guint32 file, const AccessEvent *event)
                 chunk->cause[bit] =
                         (guint8)((chunk->cause[bit] & CAUSE_MASK) | (order << CAUSE_BITS));
         }
+        /* Its mapping through the upper page table makes no event at all. */
+        if (order >= c->huge_order)
+                touch(c, file, event->first, event->last, ACCESS_MAP, time_us);
 }
 
 static void
@@ -375,7 +378,7 @@ collector_add(Collector *c, const AccessEvent *event)
         if (c->options.exact)
                 return;
         if (event->kind == ACCESS_ADD)
-                note_folio(c, index, event);
+                note_folio(c, index, event, short_us);
         if (event->kind != ACCESS_MAP && event->kind != ACCESS_FAULT)
                 return;
         /* Folios in the middle of the window lie inside it. */

@@ -9,9 +9,10 @@
  *    at that moment: added earlier in this recording, or never added and resident at the end (then
  *    it had been there before). Fault-around maps only what is cached, the event tells the window;
  *  - the other pages of a folio that was mapped whole, since no event tells when they are touched:
- *    from Linux 6.18 on all folios that a fault or a window meets, before that only those as large
- *    as a huge page. (Without it every second window of a file touched from end to end was missing,
- *    measured.) Folios are known from their addition, or asked for at the end.
+ *    from Linux 6.18 on all folios that a fault or a window meets (without it every second window
+ * of a file touched from end to end was missing, measured). Folios are known from their addition,
+ *    or asked for at the end. One as large as a huge page is mapped without any event (measured)
+ * and counts when it comes in; those occur with a readahead of 2 MiB and more only.
  *
  * With source "read-in" only additions to the page cache are seen, and each counts as used. `exact`
  * (the kernel's readahead is off) lets additions count beside the used-page events.
