@@ -233,6 +233,12 @@ hdd_drive_cached(HddDrive *drive, guint64 start, guint64 sectors, double *ret_re
                 if (segment->last_use != 0 && segment->start <= start &&
                     start + sectors <= segment->end) {
                         segment->last_use = ++drive->use_counter;
+                        /* What was fetched makes room for more. */
+                        if (drive->ahead_active && drive->ahead_segment == i)
+                                drive->ahead_limit =
+                                        MIN(MAX(drive->ahead_limit,
+                                                start + sectors + drive->segment_sectors),
+                                            drive->geometry.sectors);
                         *ret_ready_ms = segment->ready_ms;
                         return TRUE;
                 }

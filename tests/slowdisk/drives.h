@@ -23,6 +23,7 @@ typedef struct {
         double queue_depth;       /* hdd: requests the drive chooses among; flash: parallel units */
         double first_touch_ms;    /* extra cost of the first access of each region */
         double first_touch_bytes; /* 0: no such cost */
+        double stack_us;          /* taken off: what loop and FUSE add to each request */
 
         /* disks */
         double rpm;

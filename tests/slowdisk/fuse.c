@@ -10,7 +10,9 @@
  *  - asynchronous requests are "background" ones, of which FUSE allows 12 unless told otherwise:
  *    max_background is raised to QUEUE_MAX;
  *  - a request is at most 1 MiB here (max_write; fs.fuse.max_pages_limit is 256 pages). The loop
- *    device itself has max_sectors_kb 1280: a larger read comes as 1 MiB and a rest.
+ *    device itself has max_sectors_kb 1280 and 128 segments: what lies in single pages, as the
+ *    buffer of an ordinary program does, comes as 512 KiB; large folios of the page cache and huge
+ * pages come whole, up to 1 MiB and a rest.
  *
  * Data go to the backing file when a write arrives, under write_lock, so that the write log has
  * the order of the data; the queue then decides when the write is answered.
@@ -33,6 +35,7 @@
 #include <unistd.h>
 
 #define REQUEST_BYTES_MAX (1u << 20)
+#define POOL_BUFFERS 64
 #define NAMES_VALID_S 86400.0
 
 enum { INO_ROOT = FUSE_ROOT_ID, INO_DISK, INO_STATS, INO_END };
@@ -46,6 +49,49 @@ typedef struct {
         pthread_mutex_t lock;
         char *text;
 } StatsHandle;
+
+/* Large buffers are kept: fresh memory would be faulted in and zeroed for each large read. */
+static struct {
+        pthread_mutex_t lock;
+        guint count;
+        void *buffers[POOL_BUFFERS];
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static gboolean
+is_pooled(guint64 bytes)
+{
+        return bytes > 64 * 1024 && bytes <= REQUEST_BYTES_MAX;
+}
+
+static void *
+buffer_new(guint64 bytes)
+{
+        void *buffer = NULL;
+
+        if (!is_pooled(bytes))
+                return g_malloc(bytes);
+        pthread_mutex_lock(&pool.lock);
+        if (pool.count > 0)
+                buffer = pool.buffers[--pool.count];
+        pthread_mutex_unlock(&pool.lock);
+        return buffer != NULL ? buffer : g_malloc(REQUEST_BYTES_MAX);
+}
+
+static void
+buffer_free(void *buffer, guint64 bytes)
+{
+        gboolean kept = FALSE;
+
+        if (is_pooled(bytes)) {
+                pthread_mutex_lock(&pool.lock);
+                kept = pool.count < POOL_BUFFERS;
+                if (kept)
+                        pool.buffers[pool.count++] = buffer;
+                pthread_mutex_unlock(&pool.lock);
+        }
+        if (!kept)
+                g_free(buffer);
+}
 
 static SlowdiskFs *
 fs_of(fuse_req_t req)
@@ -207,7 +253,7 @@ submit(fuse_req_t req, RequestKind kind, guint64 offset, guint64 bytes, gint64 l
         request->owner = req;
         request->log_number = log_number;
         if (kind == REQUEST_READ)
-                request->data = g_malloc(bytes);
+                request->data = buffer_new(bytes);
         queue_submit(fs_of(req)->queue, request);
 }
 
@@ -230,7 +276,8 @@ slowdisk_fs_request_done(Request *request, void *user_data)
                 fuse_reply_write(req, request->bytes);
         else
                 fuse_reply_err(req, 0);
-        g_free(request->data);
+        if (request->data != NULL)
+                buffer_free(request->data, request->bytes);
         g_free(request);
 }
 

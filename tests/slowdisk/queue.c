@@ -9,12 +9,13 @@
  * A flush is what the ATA command is, not queued: later requests wait for it.
  *
  * Time is ms since the queue was made. A service begins at the virtual end of the one before, or
- * when its request arrived, never at the time at which the thread got round to it: being woken up
- * late delays an answer but adds up to nothing. The thread sleeps to an absolute time with a
- * timer slack of 1 ns, as SCHED_FIFO when it may, and spins for the last SPIN_MS at most.
+ * when its request arrived (stack_us before it was seen), never at the time at which the thread got
+ * round to it: being woken up late delays an answer but adds up to nothing. The thread sleeps to an
+ * absolute time with a timer slack of 1 ns, as SCHED_FIFO when it may, and spins for the last
+ * SPIN_MS at most.
  *
  * Reads are filled before their deadline: for a disk by the drive's thread as it starts the
- * service, for flash by the thread that submits.
+ * service (the submitter has started the read of the backing file), for flash by the submitter.
  */
 #include "queue.h"
 
@@ -23,6 +24,7 @@
 #include "write-cache.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -32,6 +34,14 @@
 #include <unistd.h>
 
 #define SPIN_MS 0.03
+/* Data sheets give a fraction of the command overhead for what the cache answers. */
+#define CACHED_OVERHEAD (1.0 / 3)
+/*
+ * Shortest positioning with ageing (Jacobson and Wilkes, "Disk scheduling algorithms based on
+ * rotational position", 1991): 100 ms of waiting weigh as much as 1 ms on the way. Without it a
+ * sequential stream, which needs no positioning, starves all others.
+ */
+#define AGE_WEIGHT 0.01
 #define DESTAGE_SECTORS_MAX 2048
 #define DESTAGE_CANDIDATES 256 /* to each side of the arm */
 
@@ -58,10 +68,12 @@ struct Queue {
         Request destage; /* the write of a run from the cache */
         gboolean arm_busy, arm_destaged;
         double arm_free_ms, interface_free_ms, last_host_ms;
+        double choice_ms; /* when the arm's next request is chosen */
         guint64 arm_sector;
         WriteCache dirty;
         guint64 dirty_limit;
         SectorRun destaging;
+        double room_ms; /* when the last run was written */
 
         guint8 *touched; /* a bit a region */
         guint64 regions;
@@ -89,6 +101,15 @@ end_sector(const Request *request)
         return (request->offset + request->bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
 }
 
+/* TRUE when the backing file has nothing there: reading it would only fill the page cache. */
+static gboolean
+is_hole(const Queue *queue, const Request *request)
+{
+        off_t data = lseek(queue->backing_fd, (off_t)request->offset, SEEK_DATA);
+
+        return data < 0 ? errno == ENXIO : (guint64)data >= request->offset + request->bytes;
+}
+
 static void
 fill_read(const Queue *queue, Request *request)
 {
@@ -96,6 +117,10 @@ fill_read(const Queue *queue, Request *request)
 
         if (request->kind != REQUEST_READ)
                 return;
+        if (is_hole(queue, request)) {
+                memset(request->data, 0, request->bytes);
+                return;
+        }
         while (done < request->bytes) {
                 ssize_t n = pread(queue->backing_fd, (char *)request->data + done,
                                   request->bytes - done, (off_t)(request->offset + done));
@@ -149,7 +174,11 @@ serve_by_interface(Queue *queue, Request *request, double ready_ms)
 {
         double start_ms = MAX(request->arrival_ms, queue->interface_free_ms);
 
-        request->overhead_ms = queue->params.overhead_us / 1e3 + touch_ms(queue, request);
+        if (request->waited)
+                start_ms = MAX(start_ms, queue->room_ms);
+
+        request->overhead_ms =
+                queue->params.overhead_us / 1e3 * CACHED_OVERHEAD + touch_ms(queue, request);
         request->cost.transfer_ms = (double)request->bytes / (queue->params.interface_mb_s * 1e3);
         request->cost.transfer_ms =
                 MAX(request->cost.transfer_ms, ready_ms - start_ms - request->overhead_ms);
@@ -158,9 +187,9 @@ serve_by_interface(Queue *queue, Request *request, double ready_ms)
         fill_read(queue, request);
 }
 
-/* TRUE when the request was taken: it needs no arm. @now is not before its arrival. */
+/* TRUE when the request was taken: it needs no arm. The read cache counts as of @judge_ms. */
 static gboolean
-try_caches(Queue *queue, Request *request, double now, gboolean *writes_wait)
+try_caches(Queue *queue, Request *request, double judge_ms, gboolean *writes_wait)
 {
         guint64 start = first_sector(request), end = end_sector(request);
         double ready_ms = 0;
@@ -173,7 +202,7 @@ try_caches(Queue *queue, Request *request, double now, gboolean *writes_wait)
                         return TRUE;
                 }
                 if (!queue->arm_busy)
-                        hdd_drive_advance(&queue->hdd, now);
+                        hdd_drive_advance(&queue->hdd, judge_ms);
                 if (!hdd_drive_cached(&queue->hdd, start, end - start, &ready_ms))
                         return FALSE;
                 queue->stats.cache_hits++;
@@ -186,6 +215,7 @@ try_caches(Queue *queue, Request *request, double now, gboolean *writes_wait)
                 if (*writes_wait || used + write_cache_new_sectors(&queue->dirty, start, end) >
                                             queue->dirty_limit) {
                         *writes_wait = TRUE;
+                        request->waited = TRUE;
                         return FALSE;
                 }
                 hdd_drive_invalidate(&queue->hdd, start, end - start);
@@ -254,58 +284,103 @@ start_destage(Queue *queue, gint index, double start_ms)
         serve_by_arm(queue, &queue->destage, start_ms);
 }
 
-/* Gives the arm the next thing to do. @limit: requests from that number on wait for a flush. */
+/* TRUE when the request is for the arm now, not waiting for room in the write cache. */
+static gboolean
+needs_arm(const Queue *queue, const Request *request)
+{
+        return request->kind == REQUEST_READ ||
+               (request->kind == REQUEST_WRITE &&
+                end_sector(request) - first_sector(request) > queue->dirty_limit / 2);
+}
+
+/*
+ * The request before number @limit whose data can pass the head first when the arm starts at
+ * @begin_ms: its index, or -1. An overdue one goes before all: *@ret_ms is 0 then.
+ */
+static gint
+nearest_request(const Queue *queue, guint64 limit, double begin_ms, double *ret_ms)
+{
+        guint outstanding = 0;
+        gint best = -1;
+
+        for (guint i = 0; i < queue->pending->len; i++) {
+                const Request *request = g_ptr_array_index(queue->pending, i);
+                guint64 start = first_sector(request);
+                double ms;
+
+                if (request->number >= limit || ++outstanding > queue->params.queue_depth)
+                        break;
+                /* One that came later can be here only because this thread was late. */
+                if (!needs_arm(queue, request) || request->arrival_ms > begin_ms)
+                        continue;
+                /* They are in order of arrival: the first is the oldest. */
+                if (best < 0 && begin_ms - request->arrival_ms > queue->params.max_wait_ms) {
+                        *ret_ms = 0;
+                        return (gint)i;
+                }
+                ms = hdd_drive_positioning_ms(&queue->hdd, start, end_sector(request) - start,
+                                              request->kind == REQUEST_WRITE, begin_ms);
+                ms -= AGE_WEIGHT * (begin_ms - request->arrival_ms);
+                if (best < 0 || ms < *ret_ms) {
+                        *ret_ms = ms;
+                        best = (gint)i;
+                }
+        }
+        return best;
+}
+
+/*
+ * Gives the arm the next thing to do. @limit: requests from that number on wait for a flush.
+ *
+ * The choice falls at the end of the controller's overhead, so that a request which a host sends
+ * as an answer to the one just served, a tenth of a ms later, is among those to choose from.
+ */
 static void
 dispatch_arm(Queue *queue, guint64 limit, gboolean destage_now, double now)
 {
-        guint outstanding = 0, best = 0;
-        double best_ms = INFINITY, dirty_ms = INFINITY, destage_start_ms;
         double overhead_ms = queue->params.overhead_us / 1e3;
-        gboolean overdue = FALSE, any = FALSE;
-        gint dirty = -1;
+        double request_ms = INFINITY, dirty_ms = INFINITY, destage_start_ms;
+        Request *first = NULL;
+        gint index = -1, dirty = -1;
 
-        for (guint i = 0; i < queue->pending->len && !overdue; i++) {
+        queue->choice_ms = INFINITY;
+        for (guint i = 0; i < queue->pending->len && first == NULL; i++) {
                 Request *request = g_ptr_array_index(queue->pending, i);
-                guint64 start = first_sector(request);
-                double begin_ms = MAX(queue->arm_free_ms, request->arrival_ms) + overhead_ms, ms;
 
-                if (request->number >= limit || request->kind == REQUEST_FLUSH)
+                if (request->number >= limit)
                         break;
-                /* What waits for room in the write cache is not for the arm. */
-                if (request->kind == REQUEST_WRITE &&
-                    end_sector(request) - start <= queue->dirty_limit / 2)
-                        continue;
-                if (++outstanding > queue->params.queue_depth)
-                        break;
-                hdd_drive_advance(&queue->hdd, begin_ms);
-                ms = begin_ms - now +
-                     hdd_drive_positioning_ms(&queue->hdd, start, end_sector(request) - start,
-                                              request->kind == REQUEST_WRITE, begin_ms);
-                /* Requests are in order of arrival: only the first can be the oldest. */
-                overdue = !any && now - request->arrival_ms > queue->params.max_wait_ms;
-                any = TRUE;
-                if (ms < best_ms) {
-                        best_ms = ms;
-                        best = i;
-                }
+                if (needs_arm(queue, request))
+                        first = request;
         }
-        if (!any &&
-            (queue->arm_destaged || now >= queue->last_host_ms + queue->params.destage_delay_ms))
+        if (first != NULL) {
+                double begin_ms = MAX(queue->arm_free_ms, first->arrival_ms) + overhead_ms;
+
+                if (now < begin_ms) {
+                        queue->choice_ms = begin_ms;
+                        return;
+                }
+                hdd_drive_advance(&queue->hdd, begin_ms);
+                index = nearest_request(queue, limit, begin_ms, &request_ms);
+                request_ms += begin_ms - now;
+        } else if (queue->arm_destaged ||
+                   now >= queue->last_host_ms + queue->params.destage_delay_ms) {
                 destage_now = TRUE;
+        }
         /* A chain of destages has no gaps: the drive knew the next one before. */
         destage_start_ms =
                 queue->arm_destaged && now - queue->arm_free_ms < 5 ? queue->arm_free_ms : now;
-        if (destage_now && !overdue) {
+        if (destage_now) {
                 hdd_drive_advance(&queue->hdd, destage_start_ms);
                 dirty = nearest_dirty(queue, destage_start_ms, &dirty_ms);
         }
-        if (dirty >= 0 && (!any || dirty_ms + destage_start_ms - now < best_ms)) {
+        if (dirty >= 0 && (index < 0 || dirty_ms + destage_start_ms - now < request_ms)) {
                 start_destage(queue, dirty, destage_start_ms);
-        } else if (any) {
-                Request *request = g_ptr_array_remove_index(queue->pending, best);
+        } else if (index >= 0) {
+                double start_ms = MAX(queue->arm_free_ms, first->arrival_ms);
+                Request *request = g_ptr_array_remove_index(queue->pending, (guint)index);
 
                 request->overhead_ms = overhead_ms + touch_ms(queue, request);
-                serve_by_arm(queue, request, MAX(queue->arm_free_ms, request->arrival_ms));
+                serve_by_arm(queue, request, start_ms);
         } else {
                 queue->arm_destaged = FALSE;
         }
@@ -328,20 +403,27 @@ dispatch_hdd(Queue *queue, double now)
 {
         guint64 limit = G_MAXUINT64;
         gboolean writes_wait = FALSE, writes_before = FALSE;
+        double choice_ms = now; /* not beyond the choice of what the arm does next */
         Request *flush = NULL;
 
         for (guint i = 0; i < queue->pending->len;) {
                 Request *request = g_ptr_array_index(queue->pending, i);
+                double judge_ms;
 
                 if (request->kind == REQUEST_FLUSH) {
                         flush = request;
                         limit = request->number;
                         break;
                 }
-                if (try_caches(queue, request, now, &writes_wait)) {
+                judge_ms = MAX(queue->arm_free_ms, request->arrival_ms) +
+                           queue->params.overhead_us / 1e3;
+                judge_ms = MIN(judge_ms, choice_ms);
+                if (try_caches(queue, request, judge_ms, &writes_wait)) {
                         g_ptr_array_remove_index(queue->pending, i);
                         continue;
                 }
+                if (needs_arm(queue, request))
+                        choice_ms = judge_ms;
                 writes_before |= request->kind == REQUEST_WRITE;
                 i++;
         }
@@ -397,7 +479,7 @@ account(Queue *queue, const Request *request, double now)
         stats->answers++;
         if (request->kind == REQUEST_DESTAGE)
                 return;
-        stats->wait_ms += request->start_ms - request->arrival_ms;
+        stats->wait_ms += MAX(0, request->start_ms - request->arrival_ms);
         if (request->kind == REQUEST_READ) {
                 stats->reads++;
                 stats->read_bytes += request->bytes;
@@ -426,8 +508,14 @@ complete_due(Queue *queue, double now)
                 account(queue, request, now);
                 if (request->mechanical) {
                         queue->arm_busy = FALSE;
-                        if (request->kind == REQUEST_DESTAGE)
+                        if (request->kind == REQUEST_DESTAGE) {
                                 queue->destaging = (SectorRun){0, 0};
+                                queue->room_ms = request->end_ms;
+                        }
+                }
+                if (request->kind == REQUEST_FLUSH) { /* what waited for it starts then */
+                        queue->arm_free_ms = MAX(queue->arm_free_ms, request->end_ms);
+                        queue->interface_free_ms = MAX(queue->interface_free_ms, request->end_ms);
                 }
                 if (request->kind == REQUEST_DESTAGE)
                         continue;
@@ -455,7 +543,10 @@ next_wake_ms(const Queue *queue)
 
                 wake_ms = MIN(wake_ms, request->end_ms);
         }
-        if (queue->params.kind == DRIVE_HDD && !queue->arm_busy && queue->dirty.sectors > 0)
+        if (queue->params.kind != DRIVE_HDD || queue->arm_busy)
+                return wake_ms;
+        wake_ms = MIN(wake_ms, queue->choice_ms);
+        if (isinf(queue->choice_ms) && queue->dirty.sectors > 0)
                 wake_ms = MIN(wake_ms, queue->last_host_ms + queue->params.destage_delay_ms);
         return wake_ms;
 }
@@ -503,7 +594,7 @@ static void *
 drive_thread(void *argument)
 {
         Queue *queue = argument;
-        struct sched_param priority = {.sched_priority = 1};
+        struct sched_param priority = {.sched_priority = 2};
 
         prctl(PR_SET_TIMERSLACK, 1);
         pthread_mutex_lock(&queue->lock);
@@ -530,6 +621,7 @@ queue_new(const DriveParams *params, guint64 bytes, int backing_fd, RequestDone 
         Queue *queue = g_new0(Queue, 1);
         guint64 drive_bytes = MAX(bytes, (guint64)params->capacity_bytes);
         pthread_condattr_t monotonic;
+        pthread_mutexattr_t inherit;
         struct timespec now;
 
         queue->params = *params;
@@ -554,7 +646,12 @@ queue_new(const DriveParams *params, guint64 bytes, int backing_fd, RequestDone 
         clock_gettime(CLOCK_MONOTONIC, &now);
         queue->origin_ns = (gint64)now.tv_sec * 1000000000 + now.tv_nsec;
         queue->wake_ms = -INFINITY;
-        pthread_mutex_init(&queue->lock, NULL);
+        queue->choice_ms = INFINITY;
+        /* A receiver that is preempted with the lock must not hold up the drive's thread. */
+        pthread_mutexattr_init(&inherit);
+        pthread_mutexattr_setprotocol(&inherit, PTHREAD_PRIO_INHERIT);
+        pthread_mutex_init(&queue->lock, &inherit);
+        pthread_mutexattr_destroy(&inherit);
         pthread_condattr_init(&monotonic);
         pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
         pthread_cond_init(&queue->changed, &monotonic);
@@ -588,10 +685,13 @@ queue_free(Queue *queue)
 void
 queue_submit(Queue *queue, Request *request)
 {
-        double arrival_ms = now_ms(queue);
+        double arrival_ms = now_ms(queue) - queue->params.stack_us / 1e3;
 
         if (queue->params.kind == DRIVE_FLASH)
                 fill_read(queue, request);
+        else if (request->kind == REQUEST_READ && !is_hole(queue, request))
+                posix_fadvise(queue->backing_fd, (off_t)request->offset, (off_t)request->bytes,
+                              POSIX_FADV_WILLNEED);
         pthread_mutex_lock(&queue->lock);
         request->number = queue->next_number++;
         request->arrival_ms = arrival_ms;
@@ -601,7 +701,7 @@ queue_submit(Queue *queue, Request *request)
                         pthread_cond_signal(&queue->changed);
         } else {
                 g_ptr_array_add(queue->pending, request);
-                queue->last_host_ms = arrival_ms;
+                queue->last_host_ms = MAX(queue->last_host_ms, arrival_ms);
                 pthread_cond_signal(&queue->changed);
         }
         queue->stats.max_queue =

@@ -26,6 +26,7 @@ typedef struct {
         double overhead_ms;
         HddCost cost;
         gboolean mechanical;
+        gboolean waited; /* for room in the write cache */
 } Request;
 
 typedef struct Queue Queue;
