@@ -158,8 +158,9 @@ extent_map_load_fibmap(int fd, GError **error)
                 return NULL;
         }
         blocks = ((guint64)st.st_size + (guint)block_bytes - 1) / (guint)block_bytes;
-        /* The call takes an int: blocks further on cannot be asked for. */
-        for (guint64 i = 0; i < MIN(blocks, (guint64)G_MAXINT32 + 1); i++) {
+        /* The call takes an int: blocks further on cannot be asked for. One is asked for even in an
+         * empty file, to learn whether the file system answers at all. */
+        for (guint64 i = 0; i < CLAMP(blocks, 1, (guint64)G_MAXINT32 + 1); i++) {
                 int number = (int)i;
                 Extent extent = {
                         .logical_bytes = i * (guint)block_bytes,
