@@ -11,7 +11,7 @@
 #include "measure/file-list.h"
 
 typedef struct {
-        gchar *list, *model, *order, *before, *situation;
+        gchar *list, *model, *order, *before, *situation, *cached;
         gboolean files;
         gint readahead_kb;
         double warm_ms;
@@ -25,6 +25,7 @@ options_clear(Options *options)
         g_free(options->order);
         g_free(options->before);
         g_free(options->situation);
+        g_free(options->cached);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, options_clear)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(MeasureFigures, measure_figures_clear)
@@ -140,13 +141,14 @@ static int
 measure(Cli *cli, const Options *options, Profile *profile, FileList *list,
         const MeasureFigures *before)
 {
-        LayoutOptions layout_options = { .root = cli->root, .model = options->model };
+        LayoutOptions layout_options = { .root = cli->root, .model = options->model,
+                                         .cached = options->cached };
         g_autoptr(GError) error = NULL;
         g_autoptr(Layout) layout = NULL;
         g_autoptr(GArray) files = NULL, situations = g_array_new(FALSE, FALSE, sizeof(Estimate));
         g_autoptr(GArray) ranges = ranges_from_profile(profile, NULL);
         EstimateInput input = { .profile = profile, .place_bytes = G_MAXUINT64,
-                                .cpu_ms = (double)profile->cpu_us / 1000,
+                                .cpu_ms = estimate_cpu_ms(profile),
                                 .readahead_bytes = G_MAXUINT64 };
         LoadEstimate load;
         MeasureOutput output = { .name = list == NULL ? profile->name : NULL, .profile = profile,
@@ -207,6 +209,8 @@ cmd_measure(Cli *cli, int argc, char **argv)
                 { "situation", 0, 0, G_OPTION_ARG_STRING, &options.situation,
                   "Also how long a start takes: cold, whole, prefetch, relocated, relocated-prefetch, "
                   "warm or all", "S" },
+                { "cached", 0, 0, G_OPTION_ARG_FILENAME, &options.cached,
+                  "Take the files of the file system that DIR is on for cached", "DIR" },
                 { "readahead-kb", 0, 0, G_OPTION_ARG_INT, &options.readahead_kb,
                   "The kernel's readahead (default: the drive's)", "K" },
                 { "warm-ms", 0, 0, G_OPTION_ARG_DOUBLE, &options.warm_ms,

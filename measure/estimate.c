@@ -13,6 +13,24 @@ static const char *const situations[] = { "cold",        "cold-1024", "cold-8192
                                           "whole-files", "prefetch",  "relocated",
                                           "relocated-prefetch", "warm", NULL };
 
+/* Submitting one read, sleeping and waking up; measured 30 to 60 us on virtual machines of 2024. */
+#define CPU_MS_PER_LONE_READ 0.04
+/* No more than this part of the CPU time is put down to reading. */
+#define LONE_READS_PART 0.8
+
+double
+estimate_cpu_ms(const Profile *profile)
+{
+        double cpu_ms = (double)profile->cpu_us / 1000, pages = 0;
+
+        if (!profile->exact)
+                return cpu_ms;
+        for (guint i = 0; i < profile->ranges->len; i++)
+                pages += (double)g_array_index(profile->ranges, ProfileRange, i).length_bytes /
+                         MAX(profile->page_bytes, 1);
+        return cpu_ms - MIN(pages * CPU_MS_PER_LONE_READ, cpu_ms * LONE_READS_PART);
+}
+
 const char *const *
 estimate_situations(void)
 {

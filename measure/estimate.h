@@ -20,6 +20,10 @@ typedef enum {
         READING_ORDER_RANDOM, /* always the same */
 } ReadingOrder;
 
+/* What a warm start of this profile takes of the CPU, from its recording: an exact one reads every page by
+ * itself, which costs CPU time that no other start spends. 0 = unknown. */
+double estimate_cpu_ms(const Profile *profile);
+
 typedef struct {
         const Profile *profile;
         const Layout *layout;

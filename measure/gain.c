@@ -29,7 +29,7 @@ relocation_gain_estimate(const Profile *profile, const char *root, RelocationGai
         g_autoptr(GArray) meta = g_array_copy(profile->meta);
         g_autoptr(GArray) ranges = ranges_from_profile(profile, NULL);
         g_autoptr(Layout) layout = NULL;
-        EstimateInput input = { .profile = &local, .cpu_ms = (double)profile->cpu_us / 1000,
+        EstimateInput input = { .profile = &local, .cpu_ms = estimate_cpu_ms(profile),
                                 .readahead_bytes = G_MAXUINT64, .place_bytes = G_MAXUINT64 };
         Estimate cold, prefetch, relocated;
         const LayoutDisk *disk;

@@ -38,6 +38,7 @@ typedef struct {
         gchar *root;
         GPtrArray *mounts;
         GPtrArray *places;  /* Place */
+        Mount *cached;      /* LayoutOptions.cached */
         Place **fs_place;   /* of the first file of every file system of the profile */
         Layout *layout;
 } Loader;
@@ -111,6 +112,8 @@ place_new(Loader *loader, Mount *mount, const char *name, GError **error)
         place->mount = mount;
         place->name = g_strdup(name);
         g_ptr_array_add(loader->places, place);
+        if (mount != NULL && mount == loader->cached)
+                return place;
         if (mount == NULL) {
                 place->reason = g_strdup("the file system is not mounted");
                 return place;
@@ -249,7 +252,9 @@ load_files(Loader *loader, GError **error)
 
                 if (place == NULL)
                         return FALSE;
-                if (place->reason != NULL) {
+                if (place->mount != NULL && place->mount == loader->cached)
+                        loader->layout->cached++;
+                else if (place->reason != NULL) {
                         place->left_out++;
                 } else if (path == NULL) {
                         g_ptr_array_add(loader->layout->skipped,
@@ -334,6 +339,21 @@ layout_load(Profile *profile, const LayoutOptions *options, GError **error)
         loader.mounts = mount_table_load(error);
         if (loader.mounts == NULL)
                 return NULL;
+        if (loader.options->cached != NULL) {
+                char *resolved = realpath(loader.options->cached, NULL);
+
+                loader.cached = resolved != NULL ? mount_find_path(loader.mounts, resolved) : NULL;
+                if (resolved == NULL)
+                        error_set_errno(error, COMMON_ERROR_USAGE, errno, "finding",
+                                        loader.options->cached);
+                free(resolved);
+                if (loader.cached == NULL) {
+                        if (error != NULL && *error == NULL)
+                                g_set_error(error, COMMON_ERROR, COMMON_ERROR_USAGE,
+                                            "%s is on no known mount", loader.options->cached);
+                        return NULL;
+                }
+        }
         if (loader.options->root != NULL) {
                 char *resolved = realpath(loader.options->root, NULL);
 

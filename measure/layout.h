@@ -53,6 +53,7 @@ typedef struct {
         gboolean logical_addresses; /* btrfs, compressed: places are not the drive's */
         guint64 measured;      /* files with a map */
         gboolean not_a_disk;   /* some were left out because they lie on no disk */
+        guint64 cached;        /* files taken for cached */
 } Layout;
 
 typedef struct {
@@ -60,6 +61,7 @@ typedef struct {
         const char *const *outside; /* path in this namespace of every file of the profile; NULL: from
                                        root or the mounts */
         const char *model;     /* a class for every disk; NULL: by the rotational flag */
+        const char *cached;    /* path on a file system whose files are taken for cached, or NULL */
 } LayoutOptions;
 
 /* Loads the layout of everything in the profile. Objects of metadata that its files need as they lie
