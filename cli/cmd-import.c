@@ -297,7 +297,7 @@ read_list(const char *file, GError **error)
         while ((got = read(STDIN_FILENO, buffer, sizeof buffer)) != 0) {
                 if (got < 0 && errno == EINTR && !cli_interrupted)
                         continue;
-                if (got < 0 || all->len + got > LIST_BYTES_MAX) {
+                if (got < 0 || all->len + (guint64)got > LIST_BYTES_MAX) {
                         error_set_errno(error, COMMON_ERROR_INPUT, got < 0 ? errno : EFBIG,
                                         "cannot read the list from standard input", NULL);
                         return NULL;
