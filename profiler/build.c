@@ -115,7 +115,7 @@ was_written(Build *build, const Place *place, const NamedFile *named)
 {
         g_autofree gchar *outside = NULL;
 
-        if (named->mtime_ns <= build->input->written_after_ns)
+        if (named->mtime_ns < build->input->written_since_ns)
                 return FALSE;
         outside = mount_path_outside(place->mount, named->path);
         g_ptr_array_add(build->result->left_out, skipped_new(outside ? outside : named->path,

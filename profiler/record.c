@@ -328,7 +328,7 @@ make_profile(Recording *rec, GError **error)
                 .opens = rec->opens,
                 .mounts = rec->mounts,
                 .start_ns = rec->start_us * 1000,
-                .written_after_ns = rec->wall_ns,
+                .written_since_ns = rec->wall_ns,
                 .inode_readahead = rec->inode_readahead,
         };
         /* The command may have mounted something itself. */

@@ -473,7 +473,7 @@ trace_mark(const char *text, GError **error)
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED, "tracefs is not there");
                 return -1;
         }
-        names = tracefs_instances("^headstart-[0-9]+$");
+        names = tracefs_instances("^headstart-[0-9]*$");
         for (guint i = 0; names && names[i]; i++) {
                 struct tracefs_instance *instance = tracefs_instance_alloc(NULL, names[i]);
 
