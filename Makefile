@@ -113,12 +113,13 @@ $(UNIT_BIN): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(LIB) $(PKG_LIBS) -lm -lpthread
 
-# Small programs that root tests start (tests/lab/NAME.c -> build/lab/NAME).
+# Small programs that root tests start (tests/lab/NAME.c -> build/lab/NAME); static, so that a start of
+# one reads no file but those of the test.
 LAB_BIN := $(patsubst tests/lab/%.c,$(BUILD)/lab/%,$(wildcard tests/lab/*.c))
 $(LAB_BIN): $(BUILD)/lab/%: tests/lab/%.c
 	@echo "  CC      $<"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(COMMON_FLAGS) $(CFLAGS) -o $@ $< -lpthread
+	$(Q)$(CC) $(COMMON_FLAGS) $(CFLAGS) -static -o $@ $< -lpthread
 
 .PHONY: test-programs
 test-programs: all $(UNIT_BIN) $(SLOW_UNIT) $(SLOW_BIN) $(LAB_BIN)

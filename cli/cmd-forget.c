@@ -58,8 +58,11 @@ cmd_forget(Cli *cli, int argc, char **argv)
         for (int i = 1; i < argc; i++) {
                 g_autoptr(GError) local = NULL;
 
-                if (!forget(cli, argv[i], &local))
-                        status = MAX(status, cli_fail(cli, local));
+                if (!forget(cli, argv[i], &local)) {
+                        int failed = cli_fail(cli, local);
+
+                        status = MAX(status, failed);
+                }
         }
         return status;
 }

@@ -62,14 +62,17 @@ cmd_list(Cli *cli, int argc, char **argv)
                 g_autofree gchar *path = state_profile_path(cli->state, name);
                 g_autoptr(Profile) profile = profile_load(path, &local);
 
-                if (!profile)
-                        status = MAX(status, cli_fail(cli, local));
-                else if (cli->json)
+                if (!profile) {
+                        int failed = cli_fail(cli, local);
+
+                        status = MAX(status, failed);
+                } else if (cli->json) {
                         add_json(json, profile);
-                else if (cli->null)
+                } else if (cli->null) {
                         fwrite(name, 1, strlen(name) + 1, stdout);
-                else
+                } else {
                         print_line(profile, name);
+                }
         }
         json_builder_end_array(json);
         if (cli->json && !json_print(json, &error))

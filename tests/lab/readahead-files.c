@@ -6,7 +6,6 @@
  *
  *     readahead-files ROOT < LIST
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
