@@ -163,11 +163,20 @@ open_backing(SlowdiskFs *fs, GError **error)
 static void
 say_ready(void *user_data)
 {
+        int null_fd;
+
         (void)user_data;
         if (settings.ready_fd < 0)
                 return;
-        if (write(settings.ready_fd, "", 1) != 1)
-                fputs("slowdisk: the parent process is gone, ignoring\n", stderr);
+        /* Until here standard error is where failures were said. */
+        null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (null_fd >= 0) {
+                dup2(null_fd, STDIN_FILENO);
+                dup2(null_fd, STDOUT_FILENO);
+                dup2(null_fd, STDERR_FILENO);
+                close(null_fd);
+        }
+        G_GNUC_UNUSED ssize_t told = write(settings.ready_fd, "", 1); /* or the parent is gone */
         close(settings.ready_fd);
         settings.ready_fd = -1;
 }
@@ -176,7 +185,7 @@ say_ready(void *user_data)
 static gboolean
 go_to_background(GError **error)
 {
-        int ready[2], null_fd;
+        int ready[2];
         pid_t child;
         char byte;
 
@@ -194,14 +203,6 @@ go_to_background(GError **error)
         setsid();
         if (chdir("/") != 0)
                 return fail(error, "cannot change to", "/");
-        null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (null_fd >= 0) {
-                /* Standard error stays until the mount serves, for what may still fail. */
-                dup2(null_fd, STDIN_FILENO);
-                dup2(null_fd, STDOUT_FILENO);
-                dup2(null_fd, STDERR_FILENO);
-                close(null_fd);
-        }
         return TRUE;
 }
 
@@ -209,13 +210,11 @@ static gboolean
 start(SlowdiskFs *fs, GError **error)
 {
         g_autofree char *pid = NULL;
-        g_autofree char *pid_file =
-                settings.pid_file != NULL ? g_canonicalize_filename(settings.pid_file, NULL) : NULL;
 
         if (!settings.foreground && !go_to_background(error))
                 return FALSE;
         pid = g_strdup_printf("%d\n", (int)getpid());
-        if (pid_file != NULL && !g_file_set_contents(pid_file, pid, -1, error))
+        if (settings.pid_file != NULL && !g_file_set_contents(settings.pid_file, pid, -1, error))
                 return FALSE;
         /* The receivers inherit it: a drive does not compete for the CPU with the program under
          * test. Refused without the right to; MNT/stats says so ("realtime 0"). */
