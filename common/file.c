@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,8 +69,24 @@ file_write_all(int fd, const void *data, gsize length)
         return 0;
 }
 
-gboolean
-file_replace(const char *path, const void *data, gsize length, mode_t mode, GError **error)
+/* -1: not there, or a regular file. Else what writing to that which is there (a device, a pipe) gave: 0 or
+ * an errno. A rename would put a file in the place of /dev/null. */
+static int
+write_special(const char *path, const void *data, gsize length)
+{
+        auto_fd int fd = -1;
+        struct stat st;
+
+        if (stat(path, &st) < 0 || S_ISREG(st.st_mode))
+                return -1;
+        if (S_ISDIR(st.st_mode))
+                return EISDIR;
+        fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        return fd < 0 ? errno : -file_write_all(fd, data, length);
+}
+
+static gboolean
+replace_file(const char *path, const void *data, gsize length, mode_t mode, GError **error)
 {
         g_autofree gchar *folder = g_path_get_dirname(path);
         g_autofree gchar *temporary = g_strdup_printf("%s.XXXXXX", path);
@@ -92,5 +109,21 @@ file_replace(const char *path, const void *data, gsize length, mode_t mode, GErr
         folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (folder_fd >= 0)
                 fsync(folder_fd);
+        return TRUE;
+}
+
+gboolean
+file_replace(const char *path, const void *data, gsize length, mode_t mode, GError **error)
+{
+        /* through a symbolic link the file is replaced, not the link */
+        g_autofree char *target = realpath(path, NULL);
+        int special = write_special(path, data, length);
+
+        if (special < 0)
+                return replace_file(target ? target : path, data, length, mode, error);
+        if (special > 0) {
+                error_set_errno(error, COMMON_ERROR_FAILED, special, "cannot write", path);
+                return FALSE;
+        }
         return TRUE;
 }

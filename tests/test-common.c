@@ -3,6 +3,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/error.h"
 #include "common/file.h"
@@ -54,6 +55,7 @@ test_file(void)
 {
         g_autofree gchar *dir = g_dir_make_tmp("hs-XXXXXX", NULL);
         g_autofree gchar *path = g_build_filename(dir, "f", NULL);
+        g_autofree gchar *link = g_build_filename(dir, "link", NULL);
         g_autofree gchar *fifo = g_build_filename(dir, "fifo", NULL);
         g_autoptr(GError) error = NULL;
         g_autoptr(GBytes) read = NULL;
@@ -72,6 +74,21 @@ test_file(void)
         g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
         g_assert_null(file_read(fifo, 100, &error));
         g_assert_error(error, COMMON_ERROR, COMMON_ERROR_INPUT);
+        /* a pipe is written to, not replaced; without a reader that is an error, not a wait */
+        g_assert_false(file_replace(fifo, "x", 1, 0600, &error));
+        g_assert_error(error, COMMON_ERROR, COMMON_ERROR_FAILED);
+        g_clear_error(&error);
+        g_assert_cmpint(g_lstat(fifo, &st), ==, 0);
+        g_assert_true(S_ISFIFO(st.st_mode));
+        g_assert_false(file_replace(dir, "x", 1, 0600, NULL));
+        /* through a link */
+        g_assert_cmpint(symlink("f", link), ==, 0);
+        g_assert_true(file_replace(link, "four", 4, 0600, NULL));
+        g_assert_cmpint(g_lstat(link, &st), ==, 0);
+        g_assert_true(S_ISLNK(st.st_mode));
+        g_assert_cmpint(g_stat(path, &st), ==, 0);
+        g_assert_cmpint(st.st_size, ==, 4);
+        g_unlink(link);
         g_unlink(fifo);
         g_unlink(path);
         /* the temporary file is gone too, or this fails */
