@@ -74,6 +74,7 @@ test_file(void)
         g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
         g_assert_null(file_read(fifo, 100, &error));
         g_assert_error(error, COMMON_ERROR, COMMON_ERROR_INPUT);
+        g_clear_error(&error);
         /* a pipe is written to, not replaced; without a reader that is an error, not a wait */
         g_assert_false(file_replace(fifo, "x", 1, 0600, &error));
         g_assert_error(error, COMMON_ERROR, COMMON_ERROR_FAILED);
