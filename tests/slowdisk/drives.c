@@ -27,7 +27,7 @@
  */
 #define STACK_US 80
 #define HDD_COMMON                                                                                 \
-        .kind = DRIVE_HDD, .heads = 2, .stack_us = STACK_US, .overhead_us = 300,                   \
+        .kind = DRIVE_HDD, .heads = 2, .stack_us = STACK_US, .overhead_us = 250,                   \
         .interface_mb_s = 300, .cache_bytes = 8 * MIB, .cache_segments = 8,                        \
         .write_cache_bytes = 8 * MIB, .destage_delay_ms = 10, .max_wait_ms = 4000
 
