@@ -193,7 +193,8 @@ entries(const Profile *profile)
 
                 g_array_append_val(list, entry);
         }
-        qsort(list->data, list->len, sizeof(Entry), compare_entries);
+        if (list->len)
+                qsort(list->data, list->len, sizeof(Entry), compare_entries);
         return list;
 }
 

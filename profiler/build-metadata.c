@@ -145,5 +145,6 @@ build_metadata(const BuildInput *input, Profile *profile, BuildResult *result)
                 if (mount)
                         build_fs_metadata(input, profile, fs, mount, result);
         }
-        qsort(profile->meta->data, profile->meta->len, sizeof(ProfileMeta), compare_meta);
+        if (profile->meta->len)
+                qsort(profile->meta->data, profile->meta->len, sizeof(ProfileMeta), compare_meta);
 }

@@ -15,6 +15,8 @@
 #include "profiler/quiet.h"
 #include "profiler/residency.h"
 
+#define BTRFS_TREE_INODE 1
+
 /* A file system that files were found on. */
 typedef struct {
         dev_t dev;
@@ -157,6 +159,9 @@ take_collected(Build *build, guint32 index)
                         build->profile->unnamed_files++;
                 return;
         }
+        /* btrfs keeps its trees in the pages of this inode, which is no file. */
+        if (file.inode == BTRFS_TREE_INODE && strcmp(place->mount->type, "btrfs") == 0)
+                return;
         switch (name_file(build, place, file.inode, &named)) {
         case NAME_FOUND: break;
         case NAME_UNKNOWN: build->profile->unnamed_files++; return;
@@ -282,7 +287,8 @@ build_files(const BuildInput *input, Profile *profile, BuildResult *result)
                         take_collected(&build, i);
         }
 
-        qsort(build.found->data, build.found->len, sizeof(Found), compare_found);
+        if (build.found->len)
+                qsort(build.found->data, build.found->len, sizeof(Found), compare_found);
         profile_file = g_new(guint32, MAX(n, 1));
         memset(profile_file, 0xff, MAX(n, 1) * sizeof *profile_file);
         for (guint i = 0; i < build.found->len; i++) {

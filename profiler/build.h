@@ -12,11 +12,11 @@
 #include "profiler/opens.h"
 
 typedef struct {
-        Collector *collector;        /* NULL for source "opens" */
-        Opens *opens;                /* stopped; NULL when not needed */
-        GPtrArray *mounts;           /* Mount * */
-        guint64 start_ns;            /* monotonic: time zero */
-        gint64 written_since_ns;     /* wall clock: files with this mtime or a later one are left out */
+        Collector *collector;    /* NULL for source "opens" */
+        Opens *opens;            /* stopped; NULL when not needed */
+        GPtrArray *mounts;       /* Mount * */
+        guint64 start_ns;        /* monotonic: time zero */
+        gint64 written_since_ns; /* wall clock: files with this mtime or a later one are left out */
         GHashTable *inode_readahead; /* dev_t (guint64 *) -> blocks at recording; may be NULL */
 } BuildInput;
 

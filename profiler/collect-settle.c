@@ -184,7 +184,8 @@ collector_ranges(Collector *c, const guint32 *profile_file, Profile *profile)
                     profile_file[chunk->file] != G_MAXUINT32)
                         add_runs(chunk, profile_file[chunk->file], runs);
         }
-        qsort(runs->data, runs->len, sizeof(Run), compare_runs);
+        if (runs->len)
+                qsort(runs->data, runs->len, sizeof(Run), compare_runs);
 
         for (guint i = 0; i < runs->len; i++) {
                 const Run *run = &g_array_index(runs, Run, i);

@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -14,6 +15,8 @@
 #include "common/error.h"
 #include "common/fd.h"
 #include "common/settings.h"
+
+#define LOCK_FOLDER "/run/headstart"
 
 gboolean
 mount_holds_files(const Mount *mount)
@@ -94,6 +97,44 @@ change(const char *file, const char *value, GError **error)
                     "cannot turn the kernel's readahead down: %s", local->message);
         g_error_free(local);
         return FALSE;
+}
+
+static int lock_fd = -1;
+
+gboolean
+quiet_lock(guint wait_s, GError **error)
+{
+        gint64 give_up = g_get_monotonic_time() + (gint64)wait_s * G_USEC_PER_SEC;
+
+        if (lock_fd >= 0)
+                return TRUE;
+        g_mkdir_with_parents(LOCK_FOLDER, 0755);
+        lock_fd = open(LOCK_FOLDER "/readahead.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                       0600);
+        if (lock_fd < 0) {
+                error_set_errno(error, COMMON_ERROR_FAILED, errno, "cannot open",
+                                LOCK_FOLDER "/readahead.lock");
+                return FALSE;
+        }
+        while (flock(lock_fd, LOCK_EX | LOCK_NB) != 0) {
+                if (g_get_monotonic_time() > give_up) {
+                        quiet_unlock();
+                        g_set_error(error, COMMON_ERROR, COMMON_ERROR_FAILED,
+                                    "another recording has the readahead turned down; try again "
+                                    "when it has ended");
+                        return FALSE;
+                }
+                g_usleep(100000);
+        }
+        /* The other one may have been killed. */
+        settings_repair();
+        return TRUE;
+}
+
+void
+quiet_unlock(void)
+{
+        fd_close(&lock_fd);
 }
 
 /* btrfs has a readahead of its own beside its disks'. */

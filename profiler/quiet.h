@@ -14,6 +14,13 @@
 /* TRUE for mounts whose files come from a disk, an image or a network: not tmpfs, proc and kin. */
 gboolean mount_holds_files(const Mount *mount);
 
+/* Only one process at a time may turn readahead down: a second one would take the lowered value for
+ * the old one, and the first one to end would put it up under the other. Waits up to `wait_s` for
+ * the other. Errors: COMMON_ERROR_FAILED. The lock goes with quiet_unlock() or with the process;
+ * unlock after settings_restore_all(). */
+gboolean quiet_lock(guint wait_s, GError **error);
+void quiet_unlock(void);
+
 /* Sets the readahead of the disks of these mounts (Mount *) to `readahead_kb` and, with
  * `inode_tables`, ext4's inode-table readahead to 0. Errors: COMMON_ERROR_UNSUPPORTED (a setting
  * cannot be changed; what was changed before is put back by settings_restore_all()). */

@@ -25,6 +25,8 @@
  * used. */
 #define READ_IN_READAHEAD_KB 16U
 
+#define READAHEAD_WAIT_S 90U
+
 #define CAPABILITY_DAC_READ_SEARCH 2
 #define CAPABILITY_SYS_ADMIN 21
 
@@ -202,6 +204,8 @@ choose_source(Recording *rec, GError **error)
 static gboolean
 turn_readahead_down(Recording *rec, GError **error)
 {
+        g_autoptr(GError) local = NULL;
+
         rec->inode_readahead = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
         for (guint i = 0; i < rec->mounts->len; i++) {
                 const Mount *mount = rec->mounts->pdata[i];
@@ -214,20 +218,18 @@ turn_readahead_down(Recording *rec, GError **error)
                 g_hash_table_replace(rec->inode_readahead, dev,
                                      GUINT_TO_POINTER(quiet_inode_readahead_blocks(mount->dev)));
         }
-        if (rec->source == PROFILE_SOURCE_OPENS)
+        if (rec->source == PROFILE_SOURCE_OPENS ||
+            (!rec->options->exact && rec->source != PROFILE_SOURCE_READ_IN))
                 return TRUE;
+        if (!quiet_lock(READAHEAD_WAIT_S, error))
+                return FALSE;
         if (rec->options->exact) {
                 if (rec->options->previous)
                         quiet_evict(rec->mounts, rec->options->previous);
                 return quiet_readahead(rec->mounts, 0, TRUE, error);
         }
-        if (rec->source == PROFILE_SOURCE_READ_IN) {
-                g_autoptr(GError) local = NULL;
-
-                if (!quiet_readahead(rec->mounts, READ_IN_READAHEAD_KB, FALSE, &local))
-                        note(rec, "%s, ignoring: the profile will hold readahead too",
-                             local->message);
-        }
+        if (!quiet_readahead(rec->mounts, READ_IN_READAHEAD_KB, FALSE, &local))
+                note(rec, "%s, ignoring: the profile will hold readahead too", local->message);
         return TRUE;
 }
 
@@ -316,6 +318,7 @@ stop(Recording *rec)
         if (rec->opens)
                 rec->opens_lost = !opens_stop(rec->opens);
         settings_restore_all();
+        quiet_unlock();
 }
 
 static Profile *
@@ -398,6 +401,7 @@ record_command(const RecordOptions *options, RecordResult *ret, GError **error)
         build_result_init(&ret->built);
         profile = record(&rec, error);
         settings_restore_all();
+        quiet_unlock();
         trace_free(rec.trace);
         opens_free(rec.opens);
         collector_free(rec.collector);

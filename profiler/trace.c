@@ -403,7 +403,9 @@ read_until(Trace *trace, guint64 limit_ns, TraceFunc func, gpointer data)
         for (guint i = 0; i < trace->n_cpus; i++)
                 if (trace->cpus[i])
                         read_cpu(trace, trace->cpus[i]);
-        qsort(trace->pending->data, trace->pending->len, sizeof(AccessEvent), compare_events);
+        if (trace->pending->len)
+                qsort(trace->pending->data, trace->pending->len, sizeof(AccessEvent),
+                      compare_events);
         for (; n < trace->pending->len; n++) {
                 const AccessEvent *event = &g_array_index(trace->pending, AccessEvent, n);
 
@@ -473,9 +475,13 @@ trace_mark(const char *text, GError **error)
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED, "tracefs is not there");
                 return -1;
         }
-        names = tracefs_instances("^headstart-[0-9]*$");
+        names = tracefs_instances(NULL);
         for (guint i = 0; names && names[i]; i++) {
-                struct tracefs_instance *instance = tracefs_instance_alloc(NULL, names[i]);
+                struct tracefs_instance *instance;
+
+                if (!g_str_has_prefix(names[i], "headstart-"))
+                        continue;
+                instance = tracefs_instance_alloc(NULL, names[i]);
 
                 if (instance && tracefs_instance_file_write(instance, "trace_marker", line) >= 0)
                         n++;
