@@ -306,20 +306,15 @@ add_ranges(Compiler *c, const GArray *pieces)
         pack_builder_add_range(c->builder, joined.file, joined.offset_bytes, joined.length_bytes);
 }
 
-/* AUTO: reading in order of first use is best when it costs hardly more seeks than any order would. */
+/* AUTO: what was relocated is read in order of first use. Everything else is sorted inside bins, which
+ * leaves the parts that lie in order of first use as they are. */
 static void
 order_pieces(Compiler *c, GArray *placed, const CompileOptions *options)
 {
-        guint64 in_time = compile_count_runs(placed), sorted_runs;
-        g_autoptr(GArray) sorted = g_array_copy(placed);
-
         if (options->order == REPLAY_ORDER_AUTO) {
                 c->builder->flags |= PACK_ORDER_AUTO;
-                compile_sort_bins(sorted, 0);
-                sorted_runs = compile_count_runs(sorted);
-                if (in_time <= sorted_runs + sorted_runs / 4 + 4) {
-                        if (in_time <= placed->len / 8 + 1)
-                                c->builder->flags |= PACK_RELOCATED;
+                if (compile_count_runs(placed) <= placed->len / 8 + 2) {
+                        c->builder->flags |= PACK_RELOCATED;
                         return;
                 }
         }

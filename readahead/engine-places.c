@@ -207,41 +207,36 @@ place_open_device(const struct place *place)
         return open_device(place->source, place->major, place->minor);
 }
 
-/* Of a mounted file system: from itself, else from its superblock on the device (ext2/3/4). */
-static bool
-uuid_of_mount(int path_fd, const struct mount *mount, uint8_t uuid[16])
+/* The UUIDs of a mounted file system: its own answer, else its superblock on the device (ext2/3/4). Two
+ * when ext4 and the VFS do not agree, which a UUID changed while mounted leads to: who made the pack may
+ * have asked either. Returns how many. */
+static unsigned int
+uuids_of_mount(int path_fd, const struct mount *mount, uint8_t uuids[2][16])
 {
-        struct {
-                struct ext4_fsuuid head;
-        } ext4 = {.head = {.length = 16}};
+        struct ext4_fsuuid ext4 = {.length = 16};
         struct generic_fsuuid generic = {0};
         uint8_t superblock[128];
-        bool found = false;
+        unsigned int n = 0;
         int fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
 
         if (fd >= 0) {
-                if (ioctl(fd, HS_EXT4_IOC_GETFSUUID, &ext4) == 0 && ext4.head.length == 16) {
-                        memcpy(uuid, ext4.head.uuid, 16);
-                        found = true;
-                } else if (ioctl(fd, HS_FS_IOC_GETFSUUID, &generic) == 0 && generic.length == 16) {
-                        memcpy(uuid, generic.uuid, 16);
-                        found = true;
-                }
+                if (ioctl(fd, HS_EXT4_IOC_GETFSUUID, &ext4) == 0 && ext4.length == 16)
+                        memcpy(uuids[n++], ext4.uuid, 16);
+                if (ioctl(fd, HS_FS_IOC_GETFSUUID, &generic) == 0 && generic.length == 16)
+                        memcpy(uuids[n++], generic.uuid, 16);
                 close(fd);
         }
-        if (found || strncmp(mount->type, "ext", 3) != 0)
-                return found;
+        if (n > 0 || strncmp(mount->type, "ext", 3) != 0)
+                return n;
         fd = open_device(mount->source, mount->major, mount->minor);
         if (fd >= 0) {
                 /* magic 0xef53 at 56, UUID at 104 of the superblock */
                 if (pread(fd, superblock, sizeof superblock, 1024) == (ssize_t)sizeof superblock &&
-                    superblock[56] == 0x53 && superblock[57] == 0xef) {
-                        memcpy(uuid, superblock + 104, 16);
-                        found = true;
-                }
+                    superblock[56] == 0x53 && superblock[57] == 0xef)
+                        memcpy(uuids[n++], superblock + 104, 16);
                 close(fd);
         }
-        return found;
+        return n;
 }
 
 /* The last resort, udev's links: is the device of this UUID the mount's? */
@@ -325,13 +320,27 @@ mount_is_below(const struct mount *mount, const char *root)
                 (mount->dir[length] == '/' || mount->dir[length] == '\0'));
 }
 
+/* A copy of the whole file system (a snapshot, a cloned disk) has its UUID and its inodes too: the one
+ * mounted first is taken for the original. */
+static bool
+is_clone(const struct places *places, const struct place *place)
+{
+        for (size_t i = 0; i < places->count; i++)
+                if (places->items[i].fs == place->fs && places->items[i].verified &&
+                    (places->items[i].major != place->major ||
+                     places->items[i].minor != place->minor))
+                        return true;
+        return false;
+}
+
 static int
 add_mount(struct places *places, const struct mount *mount, const struct pack_fs *fs, size_t n_fs,
           const char *strings)
 {
         static const uint8_t none[16];
-        bool have_uuid = false, asked = false;
-        uint8_t uuid[16];
+        uint8_t uuids[2][16] = {{0}};
+        unsigned int n_uuids = 0;
+        bool asked = false;
         int fd = -1, r = 0;
 
         for (size_t i = 0; i < n_fs && r == 0; i++) {
@@ -348,19 +357,24 @@ add_mount(struct places *places, const struct mount *mount, const struct pack_fs
                         continue;
                 if (fd < 0 && (fd = open_mount_point(mount)) < 0)
                         return 0;
-                if (memcmp(fs[i].uuid, none, 16) == 0) {
-                        /* overlay and the like, known by type only: each file's identity decides */
-                        place.verified = false;
-                } else {
-                        if (!asked) {
-                                have_uuid = uuid_of_mount(fd, mount, uuid);
-                                asked = true;
-                        }
-                        place.verified = have_uuid ? memcmp(uuid, fs[i].uuid, 16) == 0
-                                                   : uuid_by_link(fs[i].uuid, mount);
+                if (!asked) {
+                        n_uuids = uuids_of_mount(fd, mount, uuids);
+                        asked = true;
+                }
+                if (n_uuids > 0) {
+                        /* also nil with nil: images made without one */
+                        place.verified = memcmp(uuids[0], fs[i].uuid, 16) == 0 ||
+                                         (n_uuids > 1 && memcmp(uuids[1], fs[i].uuid, 16) == 0);
+                        if (!place.verified)
+                                continue;
+                } else if (memcmp(fs[i].uuid, none, 16) != 0) {
+                        place.verified = uuid_by_link(fs[i].uuid, mount);
                         if (!place.verified)
                                 continue;
                 }
+                /* else: overlay and the like, known by type only; each file's identity decides */
+                if (place.verified && is_clone(places, &place))
+                        continue;
                 place.root_fd = fd;
                 r = add_place(places, &place);
         }

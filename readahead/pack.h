@@ -52,7 +52,7 @@ struct pack_meta { /* in order of file system, then position; none overlaps the 
 };
 
 struct pack_fs {
-        uint8_t uuid[16];   /* binary; all zero = none */
+        uint8_t uuid[16];   /* binary; all zero = none, or nil */
         uint32_t type;      /* string offset; as in mountinfo: "ext4" */
         uint32_t block_bytes; /* 0 = unknown */
 };
