@@ -14,6 +14,13 @@
 # What was attached, mounted or started is remembered in files below $LAB, so that subshells count,
 # and undone in the opposite order by the exit trap: also after a failure or a signal.
 
+# Everything runs in a mount namespace of its own: nobody else's namespace can keep an image mounted (then a
+# start after a fresh mount would not be cold), and whatever is still mounted goes with the last process.
+
+if [ "$(id -u)" -eq 0 ] && [ -z "${LAB_NAMESPACE:-}" ] && [ "${BASH_SOURCE[0]}" != "$0" ]; then
+        LAB_NAMESPACE=1 exec unshare --mount --propagation private bash "$0" "$@"
+fi
+
 set -u
 BUILD=${BUILD:-build}
 HEADSTART=$BUILD/headstart
@@ -89,11 +96,18 @@ lab_mount() {
         shift 2
         mkdir -p "$dir" && mount "$@" "$device" "$dir" && undo umount -l "$dir"
 }
-# A cold page cache for one file system: unmount and mount again
+# A cold page cache for one file system: unmounted everywhere, then mounted again. A process that is just
+# ending (a replay behind a start) may keep it busy for a moment.
 lab_remount() {
-        local device=$1 dir=$2
+        local device=$1 dir=$2 try
         shift 2
-        umount "$dir" && mount "$@" "$device" "$dir"
+        for try in $(seq 50); do
+                umount "$dir" 2> /dev/null && break
+                mountpoint -q "$dir" || break
+                sleep 0.1
+        done
+        "$BUILD/lab/wait-free" "$device" && mount "$@" "$device" "$dir" ||
+                { echo "# $dir could not be mounted afresh" >&2; return 1; }
 }
 json() { python3 -c 'import json,sys
 d = json.load(sys.stdin)
