@@ -34,7 +34,7 @@ _headstart() {
         --format) mapfile -t COMPREPLY < <(compgen -W 'list' -- "$cur"); return ;;
         --situation) mapfile -t COMPREPLY < <(compgen -W 'cold whole prefetch relocated warm all' -- "$cur"); return ;;
         --device-model) mapfile -t COMPREPLY < <(compgen -W 'hdd-2006 hdd-laptop hdd-10k hdd ssd-sata nvme sd ebs-gp3' -- "$cur"); return ;;
-        --name|--duration|--until|--budget|--deadline|--readahead-kb) return ;;
+        --name|--duration|--until|--budget|--deadline|--readahead-kb|--buffer-kb) return ;;
         esac
         if [ -z "$verb" ]; then
                 mapfile -t COMPREPLY < <(compgen -W 'record run relocate prefetch measure show list forget import mark --help --version' -- "$cur")
@@ -44,7 +44,7 @@ _headstart() {
         -*)
                 local own=
                 case $verb in
-                record) own='--name --exact --duration --until -o --' ;;
+                record) own='--name --exact --duration --until --buffer-kb -o --' ;;
                 run) own='--name --' ;;
                 relocate) own='--dry-run --unit --method --force' ;;
                 prefetch) own='--order --budget --deadline --wait' ;;
