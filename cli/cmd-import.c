@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * import: make a profile from somebody else's list. Format "list": one path a line ('#' and empty lines
- * are comments), or with --null each ended by NUL.
+ * import: make a profile from somebody else's list. Format "list": one path a line ('#' and empty
+ * lines are comments), or with --null each ended by NUL.
  *
- * Symbolic links are followed (inside --root) and their target is recorded, once. Each entry is looked
- * at through an O_PATH descriptor before anything is opened, so that no FIFO, socket or device in a list can
- * hold it up. What cannot be taken is counted and named; the rest goes on.
+ * Symbolic links are followed (inside --root) and their target is recorded, once. Each entry is
+ * looked at through an O_PATH descriptor before anything is opened, so that no FIFO, socket or
+ * device in a list can hold it up. What cannot be taken is counted and named; the rest goes on.
  */
 #include "cli/cli.h"
 
@@ -36,8 +36,8 @@ typedef struct {
         const Cli *cli;
         Profile *profile;
         GPtrArray *mounts, *skipped;
-        GHashTable *fs_of_mount;   /* Mount * -> index + 1 */
-        GHashTable *seen;          /* "dev:inode" */
+        GHashTable *fs_of_mount; /* Mount * -> index + 1 */
+        GHashTable *seen;        /* "dev:inode" */
         int root_fd;
 } Import;
 
@@ -45,9 +45,10 @@ typedef struct {
 static gboolean
 is_memory(const char *type)
 {
-        static const char *const types[] = {"tmpfs", "ramfs", "devtmpfs", "proc", "sysfs", "devpts",
-                                            "cgroup2", "cgroup", "debugfs", "tracefs", "securityfs",
-                                            "mqueue", "hugetlbfs", "configfs", "efivarfs", "bpf"};
+        static const char *const types[] = {"tmpfs",     "ramfs",    "devtmpfs",   "proc",
+                                            "sysfs",     "devpts",   "cgroup2",    "cgroup",
+                                            "debugfs",   "tracefs",  "securityfs", "mqueue",
+                                            "hugetlbfs", "configfs", "efivarfs",   "bpf"};
 
         for (guint i = 0; i < G_N_ELEMENTS(types); i++)
                 if (strcmp(type, types[i]) == 0)
@@ -79,7 +80,8 @@ resolve(const Import *import, const char *path)
         return fd;
 }
 
-/* The index of the mount's file system in the profile, or -1: one line a file system that is none. */
+/* The index of the mount's file system in the profile, or -1: one line a file system that is none.
+ */
 static gint64
 fs_index(Import *import, Mount *mount)
 {
@@ -119,8 +121,8 @@ type_name(mode_t mode)
         }
 }
 
-/* The generation number of the file, 0 where the file system has none. Also finds out whether the file may
- * be read at all. */
+/* The generation number of the file, 0 where the file system has none. Also finds out whether the
+ * file may be read at all. */
 static gboolean
 read_generation(int path_fd, guint32 *ret)
 {

@@ -3,8 +3,8 @@
  * prefetch: load a profile's metadata and ranges into the page cache.
  *
  * Without --wait it returns when the metadata is there (what a start beside it needs first), and a
- * process of its own reads on in the background. --wait, and --json, whose figures want the end, wait
- * for all and say what is resident.
+ * process of its own reads on in the background. --wait, and --json, whose figures want the end,
+ * wait for all and say what is resident.
  */
 #include "cli/cli.h"
 
@@ -35,8 +35,10 @@ tell(const Cli *cli, const struct replay_result *result)
         if (result->walked)
                 cli_note(cli, "no openat2 on this kernel: paths are walked part by part");
         if (result->unverified_bytes > 0)
-                cli_note(cli, "%" G_GUINT64_FORMAT " bytes are not counted as resident: the kernel "
-                         "tells only the owner of a file", result->unverified_bytes);
+                cli_note(cli,
+                         "%" G_GUINT64_FORMAT " bytes are not counted as resident: the kernel "
+                         "tells only the owner of a file",
+                         result->unverified_bytes);
 }
 
 static gboolean
@@ -73,13 +75,14 @@ print_line(const char *name, const struct replay_result *result)
         g_autofree gchar *resident =
                 g_format_size_full(result->resident_bytes, G_FORMAT_SIZE_IEC_UNITS);
 
-        printf("%s: %" G_GUINT64_FORMAT " files, %" G_GUINT64_FORMAT " ranges, %s read in %.0f ms by %s "
+        printf("%s: %" G_GUINT64_FORMAT " files, %" G_GUINT64_FORMAT
+               " ranges, %s read in %.0f ms by %s "
                "(metadata: %" G_GUINT64_FORMAT " blocks, %.0f ms); %s resident",
                name, result->files, result->ranges, bytes, result->elapsed_ms, result->method,
                result->metadata_blocks, result->metadata_ms, resident);
         if (result->stale > 0 || result->missing > 0)
-                printf("; %" G_GUINT64_FORMAT " stale, %" G_GUINT64_FORMAT " missing", result->stale,
-                       result->missing);
+                printf("; %" G_GUINT64_FORMAT " stale, %" G_GUINT64_FORMAT " missing",
+                       result->stale, result->missing);
         if (result->skipped > 0 || result->failed > 0)
                 printf("; %" G_GUINT64_FORMAT " ranges skipped, %" G_GUINT64_FORMAT " failed",
                        result->skipped, result->failed);
@@ -193,8 +196,8 @@ cmd_prefetch(Cli *cli, int argc, char **argv)
                 return cli_usage(cli, "which profile? headstart prefetch NAME");
         if (order_text && !replay_order_parse(order_text, &order))
                 return cli_usage(cli, "--order takes auto, time or block");
-        if (budget_text && (!replay_size_parse(budget_text, &options.budget_bytes) ||
-                            options.budget_bytes == 0))
+        if (budget_text &&
+            (!replay_size_parse(budget_text, &options.budget_bytes) || options.budget_bytes == 0))
                 return cli_usage(cli, "--budget takes bytes, or with K, M or G: 64M");
         if (deadline_text) {
                 char *end;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The compiler: see compile.h. Finds the files as the engine finds them (engine-internal.h), so that
- * what is compiled is what will be read.
+ * The compiler: see compile.h. Finds the files as the engine finds them (engine-internal.h), so
+ * that what is compiled is what will be read.
  */
 #include "readahead/compile.h"
 
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "common/fd.h"
 #include "common/file.h"
+#include "measure/device.h"
 #include "measure/extents.h"
 #include "measure/metadata.h"
 #include "readahead/engine-internal.h"
@@ -86,16 +88,16 @@ compile_sort_bins(GArray *pieces, guint64 bin_bytes)
                         place = piece->physical_bytes;
                         fs = piece->fs;
                 }
-                keys[i] = (SortKey){.piece = *piece, .bin = bin, .physical_bytes = place,
-                                    .fs = fs, .index = i};
+                keys[i] = (SortKey){
+                        .piece = *piece, .bin = bin, .physical_bytes = place, .fs = fs, .index = i};
         }
         qsort(keys, pieces->len, sizeof *keys, compare_keys);
         for (guint i = 0; i < pieces->len; i++)
                 g_array_index(pieces, CompilePiece, i) = keys[i].piece;
 }
 
-/* Cuts [offset, end) where a new run begins on the disk; `extents` are the parts with a place, in logical
- * order. Cuts fall on page boundaries; holes go with what is before them. */
+/* Cuts [offset, end) where a new run begins on the disk; `extents` are the parts with a place, in
+ * logical order. Cuts fall on page boundaries; holes go with what is before them. */
 static void
 cut_range(GArray *pieces, CompilePiece whole, const GArray *extents, guint64 page)
 {
@@ -161,11 +163,12 @@ pieces_in_time_order(Compiler *c, const RangesOptions *options)
 
         for (guint i = 0; i < ranges->len; i++) {
                 const OrderedRange *r = &g_array_index(ranges, OrderedRange, i);
-                const ProfileFile *file =
-                        &g_array_index(c->profile->files, ProfileFile, r->file);
+                const ProfileFile *file = &g_array_index(c->profile->files, ProfileFile, r->file);
                 guint64 start = r->offset_bytes / c->page * c->page;
                 guint64 end = MIN(r->offset_bytes + r->length_bytes, file->size_bytes);
-                CompilePiece piece = {.file = r->file, .fs = file->fs, .offset_bytes = start,
+                CompilePiece piece = {.file = r->file,
+                                      .fs = file->fs,
+                                      .offset_bytes = start,
                                       .physical_bytes = COMPILE_NOWHERE};
 
                 end = (end + c->page - 1) / c->page * c->page;
@@ -193,8 +196,8 @@ pieces_with_places(Compiler *c, const GArray *pieces)
                 asked[piece->file] = TRUE;
                 g_array_set_size(extents, 0);
                 if (maps[piece->file])
-                        extent_map_clip(maps[piece->file], piece->offset_bytes,
-                                        piece->length_bytes, extents);
+                        extent_map_clip(maps[piece->file], piece->offset_bytes, piece->length_bytes,
+                                        extents);
                 cut_range(placed, *piece, extents, c->page);
         }
         for (guint i = 0; i < c->profile->files->len; i++)
@@ -222,7 +225,8 @@ add_metadata(Compiler *c, guint32 fs)
                 return;
         g_array_index(c->builder->fs, struct pack_fs, fs).block_bytes =
                 metadata_reader_block_bytes(reader);
-        /* What the files need now: a relocation gives them extent trees that the recording did not see. */
+        /* What the files need now: a relocation gives them extent trees that the recording did not
+         * see. */
         now = *c->profile;
         now.meta = objects = g_array_copy(c->profile->meta);
         if (!metadata_compute(reader, &now, fs, &error))
@@ -236,8 +240,8 @@ add_metadata(Compiler *c, guint32 fs)
         }
 }
 
-/* 16 bytes from a UUID's usual text; all zero for other texts (FAT's, NTFS's), which the engine finds by
- * type. */
+/* 16 bytes from a UUID's usual text; all zero for other texts (FAT's, NTFS's), which the engine
+ * finds by type. */
 static void
 parse_uuid(const char *text, uint8_t uuid[16])
 {
@@ -306,11 +310,30 @@ add_ranges(Compiler *c, const GArray *pieces)
         pack_builder_add_range(c->builder, joined.file, joined.offset_bytes, joined.length_bytes);
 }
 
-/* AUTO: what was relocated is read in order of first use. Everything else is sorted inside bins, which
- * leaves the parts that lie in order of first use as they are. */
+/* TRUE when a file system of the pack is on a drive that says it turns. It errs on the side of
+ * sorting: many virtual disks say so, where sorting costs little. */
+static gboolean
+on_rotational(const Compiler *c)
+{
+        for (guint32 fs = 0; fs < c->builder->fs->len; fs++) {
+                const struct place *place = places_for_device(&c->places, fs);
+                g_autoptr(Device) device = NULL;
+
+                if (place)
+                        device = device_load(makedev(place->major, place->minor), NULL);
+                if (device && device->rotational)
+                        return TRUE;
+        }
+        return FALSE;
+}
+
+/* AUTO: what was relocated is read in order of first use. Everything else is sorted inside bins,
+ * which leaves the parts that lie in order of first use as they are. */
 static void
 order_pieces(Compiler *c, GArray *placed, const CompileOptions *options)
 {
+        guint64 bin_bytes = 0; /* BLOCK: one for all */
+
         if (options->order == REPLAY_ORDER_AUTO) {
                 c->builder->flags |= PACK_ORDER_AUTO;
                 if (compile_count_runs(placed) <= placed->len / 8 + 2) {
@@ -319,9 +342,11 @@ order_pieces(Compiler *c, GArray *placed, const CompileOptions *options)
                 }
         }
         c->builder->flags |= PACK_BLOCK_ORDER;
-        compile_sort_bins(placed, options->order == REPLAY_ORDER_BLOCK ? 0
-                                  : options->bin_bytes > 0 ? options->bin_bytes
-                                                           : COMPILE_BIN_BYTES_DEFAULT);
+        if (options->order == REPLAY_ORDER_AUTO)
+                bin_bytes = options->bin_bytes > 0 ? options->bin_bytes
+                            : on_rotational(c)     ? COMPILE_BIN_BYTES_ROTATIONAL
+                                                   : COMPILE_BIN_BYTES_FLASH;
+        compile_sort_bins(placed, bin_bytes);
 }
 
 GBytes *

@@ -14,8 +14,8 @@
 
 /* ---- engine-io.c, engine-threads.c: reads whose contents nobody wants ---- */
 
-#define IO_BATCH 64   /* one submission: the block layer merges across the files in it */
-#define IO_DEPTH 128  /* at most this many reads are queued or in flight */
+#define IO_BATCH 64  /* one submission: the block layer merges across the files in it */
+#define IO_DEPTH 128 /* at most this many reads are queued or in flight */
 
 struct io;
 
@@ -47,19 +47,19 @@ bool pool_reap(struct pool *pool, unsigned int timeout_ms, struct io_done *ret);
 /* ---- engine-places.c: where a pack's file systems are mounted ---- */
 
 struct place {
-        uint32_t fs;           /* index into the pack's file systems */
-        int root_fd;           /* O_PATH */
-        const char *prefix;    /* which folder of the file system root_fd is; "" = all of it */
+        uint32_t fs;        /* index into the pack's file systems */
+        int root_fd;        /* O_PATH */
+        const char *prefix; /* which folder of the file system root_fd is; "" = all of it */
         size_t prefix_length;
-        const char *source;    /* as in mountinfo */
+        const char *source;        /* as in mountinfo */
         unsigned int major, minor; /* of the file system's device */
-        bool verified;         /* its UUID is the pack's: its device may be read */
+        bool verified;             /* its UUID is the pack's: its device may be read */
 };
 
 struct places {
         struct place *items;
         size_t count, room;
-        char *text;            /* what the strings point into */
+        char *text; /* what the strings point into */
 };
 
 /* Finds the file systems among the mounts, or below `root`. Never triggers an automount. Returns 0
@@ -68,8 +68,8 @@ int places_find(const struct pack_fs *fs, size_t n_fs, const char *strings, cons
                 struct places *ret);
 void places_free(struct places *places);
 
-/* The place whose prefix of `path` is the longest (of these the last mounted); NULL when there is none.
- * *ret_path is the path below it, without a slash in front. */
+/* The place whose prefix of `path` is the longest (of these the last mounted); NULL when there is
+ * none. *ret_path is the path below it, without a slash in front. */
 const struct place *places_for_path(const struct places *places, uint32_t fs, const char *path,
                                     const char **ret_path);
 /* The place through which the device of this file system may be read; NULL when there is none. */
@@ -81,17 +81,17 @@ int place_open_device(const struct place *place);
 /* ---- engine-open.c ---- */
 
 enum open_outcome {
-        OPEN_SAME,     /* open, and the file recorded */
-        OPEN_TOUCHED,  /* open; only its mtime is another one */
-        OPEN_STALE,    /* another inode, generation or size */
-        OPEN_MISSING,  /* not there, behind a symbolic link or a mount, or not a regular file */
-        OPEN_REFUSED,  /* no permission, I/O error */
-        OPEN_NO_FD,    /* too many open files: close some and try again */
+        OPEN_SAME,    /* open, and the file recorded */
+        OPEN_TOUCHED, /* open; only its mtime is another one */
+        OPEN_STALE,   /* another inode, generation or size */
+        OPEN_MISSING, /* not there, behind a symbolic link or a mount, or not a regular file */
+        OPEN_REFUSED, /* no permission, I/O error */
+        OPEN_NO_FD,   /* too many open files: close some and try again */
 };
 
 /* Opens a file of the pack below its place, checks that it is the one recorded. *ret_fd is set with
- * OPEN_SAME and OPEN_TOUCHED only. Does not block on FIFOs, does not follow any link, does not leave the
- * mount, does not change the access time where it may choose. */
+ * OPEN_SAME and OPEN_TOUCHED only. Does not block on FIFOs, does not follow any link, does not
+ * leave the mount, does not change the access time where it may choose. */
 enum open_outcome place_open_file(const struct place *place, const char *path,
                                   const struct pack_file *expect, int *ret_fd);
 

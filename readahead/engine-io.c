@@ -4,9 +4,10 @@
  * threads where the kernel or a sandbox refuses it; one read after the other last.
  *
  * Why buffered io_uring reads: one submission is one plug of the block layer, so that neighbouring
- * pieces of different files become one request under every scheduler (separate readahead(2) calls are
- * separate plugs), and a read loads all it was asked for, while readahead(2) and fadvise(2) stop at
- * max(io_pages, ra_pages). All reads share one buffer: what they write over each other is not used.
+ * pieces of different files become one request under every scheduler (separate readahead(2) calls
+ * are separate plugs), and a read loads all it was asked for, while readahead(2) and fadvise(2)
+ * stop at max(io_pages, ra_pages). All reads share one buffer: what they write over each other is
+ * not used.
  */
 #include "readahead/engine-internal.h"
 
@@ -81,8 +82,8 @@ uring_open(struct io *io)
                 .flags = IORING_SETUP_CLAMP | IORING_SETUP_SINGLE_ISSUER |
                          IORING_SETUP_DEFER_TASKRUN,
         };
-        const unsigned int needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP |
-                                    IORING_FEAT_EXT_ARG;
+        const unsigned int needed =
+                IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG;
         unsigned int *sq_array;
         char *ring;
 
@@ -204,8 +205,8 @@ uring_submit(struct io *io, unsigned int timeout_ms)
 {
         unsigned int queued = io->tail - *io->sq_tail;
 
-        /* The tail is published whole and the loop left only when the kernel has consumed all of it,
-         * or what it has not was taken back. */
+        /* The tail is published whole and the loop left only when the kernel has consumed all of
+         * it, or what it has not was taken back. */
         while (queued > 0 && !io->broken) {
                 int r;
 
@@ -278,11 +279,8 @@ io_reap(struct io *io, unsigned int timeout_ms, struct io_done *ret)
                         return true;
                 uring_submit(io, timeout_ms);
                 return uring_take(io, ret);
-        case METHOD_THREADS:
-                io_submit(io);
-                return pool_reap(io->pool, timeout_ms, ret);
-        case METHOD_SEQUENTIAL:
-                break;
+        case METHOD_THREADS: io_submit(io); return pool_reap(io->pool, timeout_ms, ret);
+        case METHOD_SEQUENTIAL: break;
         }
         if (io->queue_head == io->queue_tail)
                 return false;

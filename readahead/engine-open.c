@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Opening a file of a pack, which names bytes that somebody may have replaced by a FIFO, a device, a
- * symbolic link or a mount since.
+ * Opening a file of a pack, which names bytes that somebody may have replaced by a FIFO, a device,
+ * a symbolic link or a mount since.
  *
- * Every file is looked at through an O_PATH descriptor first, so that nothing that is not the regular
- * file recorded is ever opened (opening some devices acts), and checked again after the open. Links and
- * mounts are refused by openat2(2); on kernels before 5.6 the path is walked part by part.
+ * Every file is looked at through an O_PATH descriptor first, so that nothing that is not the
+ * regular file recorded is ever opened (opening some devices acts), and checked again after the
+ * open. Links and mounts are refused by openat2(2); on kernels before 5.6 the path is walked part
+ * by part.
  */
 #include "readahead/engine-internal.h"
 
@@ -29,8 +30,8 @@ open_walks(void)
         return walks;
 }
 
-/* Opens `path` part by part. Each part is opened with O_PATH, which neither follows (O_NOFOLLOW) nor
- * mounts, and must be on the device where the walk began. */
+/* Opens `path` part by part. Each part is opened with O_PATH, which neither follows (O_NOFOLLOW)
+ * nor mounts, and must be on the device where the walk began. */
 static int
 open_walking(int dir_fd, const char *path, int flags)
 {
@@ -139,13 +140,10 @@ outcome_of_errno(int r)
         case ELOOP:
         case EXDEV:
         case ENAMETOOLONG:
-        case ENXIO: /* a socket */
-                return OPEN_MISSING;
+        case ENXIO: /* a socket */ return OPEN_MISSING;
         case EMFILE:
-        case ENFILE:
-                return OPEN_NO_FD;
-        default:
-                return OPEN_REFUSED;
+        case ENFILE: return OPEN_NO_FD;
+        default: return OPEN_REFUSED;
         }
 }
 

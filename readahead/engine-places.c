@@ -94,8 +94,8 @@ next_word(char **line)
         char *word = *line, *in = word, *out = word;
 
         while (*in && *in != ' ') {
-                if (in[0] == '\\' && in[1] >= '0' && in[1] <= '3' && in[2] >= '0' &&
-                    in[2] <= '7' && in[3] >= '0' && in[3] <= '7') {
+                if (in[0] == '\\' && in[1] >= '0' && in[1] <= '3' && in[2] >= '0' && in[2] <= '7' &&
+                    in[3] >= '0' && in[3] <= '7') {
                         *out++ = (char)((in[1] - '0') << 6 | (in[2] - '0') << 3 | (in[3] - '0'));
                         in += 4;
                 } else {
@@ -207,9 +207,9 @@ place_open_device(const struct place *place)
         return open_device(place->source, place->major, place->minor);
 }
 
-/* The UUIDs of a mounted file system: its own answer, else its superblock on the device (ext2/3/4). Two
- * when ext4 and the VFS do not agree, which a UUID changed while mounted leads to: who made the pack may
- * have asked either. Returns how many. */
+/* The UUIDs of a mounted file system: its own answer, else its superblock on the device (ext2/3/4).
+ * Two when ext4 and the VFS do not agree, which a UUID changed while mounted leads to: who made the
+ * pack may have asked either. Returns how many. */
 static unsigned int
 uuids_of_mount(int path_fd, const struct mount *mount, uint8_t uuids[2][16])
 {
@@ -265,8 +265,9 @@ statx_mount(int fd, long *ret_id)
 {
         struct kernel_statx stx = {0};
 
-        if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, KERNEL_STATX_MNT_ID,
-                    &stx) < 0 || !(stx.mask & KERNEL_STATX_MNT_ID))
+        if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, KERNEL_STATX_MNT_ID, &stx) <
+                    0 ||
+            !(stx.mask & KERNEL_STATX_MNT_ID))
                 return false;
         *ret_id = (long)stx.mnt_id;
         return true;
@@ -283,9 +284,9 @@ open_mount_point(const struct mount *mount)
         if (fd < 0)
                 return -1;
         /* before 5.8 by device, which is another one than mountinfo's on btrfs */
-        if (statx_mount(fd, &id) ? id == mount->id
-                                 : fstat(fd, &st) == 0 &&
-                                           st.st_dev == makedev(mount->major, mount->minor))
+        if (statx_mount(fd, &id)
+                    ? id == mount->id
+                    : fstat(fd, &st) == 0 && st.st_dev == makedev(mount->major, mount->minor))
                 return fd;
         close(fd);
         return -1;
@@ -320,8 +321,8 @@ mount_is_below(const struct mount *mount, const char *root)
                 (mount->dir[length] == '/' || mount->dir[length] == '\0'));
 }
 
-/* A copy of the whole file system (a snapshot, a cloned disk) has its UUID and its inodes too: the one
- * mounted first is taken for the original. */
+/* A copy of the whole file system (a snapshot, a cloned disk) has its UUID and its inodes too: the
+ * one mounted first is taken for the original. */
 static bool
 is_clone(const struct places *places, const struct place *place)
 {
@@ -383,14 +384,14 @@ add_mount(struct places *places, const struct mount *mount, const struct pack_fs
         return r;
 }
 
-/* The directory `root` itself for every file system that is neither mounted below it nor holds it: a
- * copy of the tree, whose paths are taken below it. */
+/* The directory `root` itself for every file system that is neither mounted below it nor holds it:
+ * a copy of the tree, whose paths are taken below it. */
 static int
 add_root(struct places *places, int root_fd, size_t n_fs)
 {
         for (size_t i = 0; i < n_fs; i++) {
-                struct place place = {.fs = (uint32_t)i, .root_fd = root_fd, .prefix = "",
-                                      .source = ""};
+                struct place place = {
+                        .fs = (uint32_t)i, .root_fd = root_fd, .prefix = "", .source = ""};
                 bool found = false;
 
                 for (size_t j = 0; j < places->count && !found; j++)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The fallback for kernels and sandboxes without io_uring: eight threads that read what is queued, in
- * its order. Eight keep a disk's elevator and a flash device busy; the threads use no other part of
- * the engine's state.
+ * The fallback for kernels and sandboxes without io_uring: eight threads that read what is queued,
+ * in its order. Eight keep a disk's elevator and a flash device busy; the threads use no other part
+ * of the engine's state.
  */
 #include "readahead/engine-internal.h"
 

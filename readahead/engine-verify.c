@@ -2,8 +2,8 @@
 /*
  * How much of a range is in the page cache: cachestat(2) (6.5 and later), else mincore(2).
  *
- * Both want write permission or ownership; mincore without them claims that all is resident, so it is
- * believed only after the same check.
+ * Both want write permission or ownership; mincore without them claims that all is resident, so it
+ * is believed only after the same check.
  */
 #include "readahead/engine-internal.h"
 
@@ -30,8 +30,8 @@ may_ask_mincore(int fd)
         struct stat st;
         uid_t uid = geteuid();
 
-        /* owner or privileged; write permission by mode bits alone is left out, which only means that
-         * a right answer is sometimes not believed */
+        /* owner or privileged; write permission by mode bits alone is left out, which only means
+         * that a right answer is sometimes not believed */
         return fstat(fd, &st) == 0 && (uid == 0 || st.st_uid == uid);
 }
 

@@ -2,12 +2,13 @@
 /*
  * The replay engine: see engine.h.
  *
- * One thread decides, in the pack's order: it fills a batch (opening the files it needs), submits it
- * in one call, and fills the next one while at most two batches are in flight, so that the disk is
- * never idle and the elevator never sees far more than is wanted next.
+ * One thread decides, in the pack's order: it fills a batch (opening the files it needs), submits
+ * it in one call, and fills the next one while at most two batches are in flight, so that the disk
+ * is never idle and the elevator never sees far more than is wanted next.
  *
  * Invariants: a window slot with reads in flight is not closed; at most IO_DEPTH reads are
- * outstanding; whatever happens, everything in flight is reaped before a descriptor or the buffer goes.
+ * outstanding; whatever happens, everything in flight is reaped before a descriptor or the buffer
+ * goes.
  */
 #include "readahead/engine.h"
 
@@ -21,18 +22,18 @@
 
 #include "readahead/engine-internal.h"
 
-#define WINDOW_MAX 256             /* files open at a time, when the limit allows */
+#define WINDOW_MAX 256 /* files open at a time, when the limit allows */
 #define BATCH_BYTES (8U << 20)
 #define BATCH_BYTES_HURRY (1U << 20) /* when the deadline is less than HURRY_MS away */
 #define HURRY_MS 500.0
-#define RETRIES 3                  /* of a read that says EAGAIN, before it is made to wait */
+#define RETRIES 3 /* of a read that says EAGAIN, before it is made to wait */
 
 #define NO_SLOT 0xffffU
 #define TAG_METADATA 0xffffffffU
 
 enum file_state {
         FILE_UNKNOWN = 0,
-        FILE_GOOD,   /* opened at least once */
+        FILE_GOOD,     /* opened at least once */
         FILE_UNUSABLE, /* missing, stale or refused: counted, its ranges are passed over */
 };
 
@@ -43,7 +44,7 @@ struct file {
 };
 
 struct slot {
-        int fd;              /* -1 = free */
+        int fd; /* -1 = free */
         uint32_t file;
         uint32_t in_flight;
         uint64_t last_use;
@@ -54,7 +55,7 @@ struct transfer {
         uint64_t offset;
         uint32_t left;
         uint32_t total;
-        uint32_t slot;       /* TAG_METADATA: of a device */
+        uint32_t slot; /* TAG_METADATA: of a device */
         int fd;
         uint8_t retries;
 };
@@ -68,13 +69,13 @@ struct replay {
         struct file *files;
         struct slot window[WINDOW_MAX];
         unsigned int n_open, max_open;
-        uint64_t clock;      /* counts uses, for LRU */
+        uint64_t clock; /* counts uses, for LRU */
         struct transfer transfers[IO_DEPTH];
         uint32_t free_transfers[IO_DEPTH];
         unsigned int n_free;
         uint64_t in_flight_bytes, spent_bytes;
         double start_ms;
-        bool over;           /* stopped, deadline or budget */
+        bool over; /* stopped, deadline or budget */
 };
 
 static double
@@ -164,8 +165,7 @@ finish_transfer(struct replay *r, uint32_t tag, bool failed)
         r->window[t->slot].in_flight--;
         if (!failed)
                 r->result->ranges++;
-        if (r->files[r->window[t->slot].file].ranges_left == 0 &&
-            r->window[t->slot].in_flight == 0)
+        if (r->files[r->window[t->slot].file].ranges_left == 0 && r->window[t->slot].in_flight == 0)
                 close_slot(r, t->slot);
 }
 
@@ -244,7 +244,8 @@ close_one(struct replay *r)
                         return false;
                 for (unsigned int i = 0; i < WINDOW_MAX; i++)
                         if (r->window[i].fd >= 0 && r->window[i].in_flight == 0 &&
-                            (oldest == NO_SLOT || r->window[i].last_use < r->window[oldest].last_use))
+                            (oldest == NO_SLOT ||
+                             r->window[i].last_use < r->window[oldest].last_use))
                                 oldest = i;
                 if (oldest != NO_SLOT) {
                         close_slot(r, oldest);
@@ -298,7 +299,8 @@ open_file(struct replay *r, uint32_t index, int *ret_fd)
         }
 }
 
-/* The window's slot of a file, opened when it is not; NO_SLOT when its ranges are to be passed over. */
+/* The window's slot of a file, opened when it is not; NO_SLOT when its ranges are to be passed
+ * over. */
 static unsigned int
 slot_of_file(struct replay *r, uint32_t index)
 {

@@ -36,9 +36,9 @@ struct line {
 };
 
 /*
- * The C library's allocator would be a fifth of this program, which asks for a dozen blocks and then
- * ends: each gets a mapping of its own. Replacing malloc is for the static program only: engine and
- * pack take no part in it.
+ * The C library's allocator would be a fifth of this program, which asks for a dozen blocks and
+ * then ends: each gets a mapping of its own. Replacing malloc is for the static program only:
+ * engine and pack take no part in it.
  */
 struct block {
         size_t bytes; /* of the mapping */
@@ -101,7 +101,8 @@ put(struct line *line, const char *text)
         while (*text && line->length < sizeof line->text - 1)
                 /* paths are untrusted bytes for a terminal */
                 line->text[line->length++] =
-                        (unsigned char)*text < 32 || *text == 127 ? '?' : *text, text++;
+                        (unsigned char)*text < 32 || *text == 127 ? '?' : *text,
+                text++;
 }
 
 static void
@@ -158,10 +159,17 @@ parse_size(const char *text, uint64_t *ret)
                 n = n * 10 + (uint64_t)(*text - '0');
         }
         switch (*text) {
-        case 'T': case 't': shift += 10; /* fall through */
-        case 'G': case 'g': shift += 10; /* fall through */
-        case 'M': case 'm': shift += 10; /* fall through */
-        case 'K': case 'k': shift += 10; text++; break;
+        case 'T':
+        case 't': shift += 10; /* fall through */
+        case 'G':
+        case 'g': shift += 10; /* fall through */
+        case 'M':
+        case 'm': shift += 10; /* fall through */
+        case 'K':
+        case 'k':
+                shift += 10;
+                text++;
+                break;
         default: break;
         }
         if (*text != '\0' || n > UINT64_MAX >> shift)
@@ -186,7 +194,8 @@ parse_seconds(const char *text, double *ret)
         return digits && *text == '\0' && n < 1e6;
 }
 
-/* Into memory of our own: a pack that changes under a mapping could not be proven. NULL and errno. */
+/* Into memory of our own: a pack that changes under a mapping could not be proven. NULL and errno.
+ */
 static void *
 read_pack(const char *path, size_t *ret_size)
 {
@@ -314,7 +323,9 @@ main(int argc, char **argv)
                         continue;
                 }
                 if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "--version") == 0) {
-                        const char *text = argv[i][2] == 'h' ? USAGE : "headstart-replay " HEADSTART_VERSION "\n";
+                        const char *text = argv[i][2] == 'h' ? USAGE
+                                                             : "headstart-replay " HEADSTART_VERSION
+                                                               "\n";
                         ssize_t ignored = write(STDOUT_FILENO, text, strlen(text));
 
                         (void)ignored;

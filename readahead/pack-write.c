@@ -47,7 +47,8 @@ pack_builder_string(PackBuilder *builder, const char *string)
         offset = builder->strings->len;
         /* with the NUL */
         g_string_append_len(builder->strings, string, strlen(string) + 1);
-        g_hash_table_insert(builder->string_offsets, g_strdup(string), GUINT_TO_POINTER((guint)offset));
+        g_hash_table_insert(builder->string_offsets, g_strdup(string),
+                            GUINT_TO_POINTER((guint)offset));
         return (guint32)offset;
 }
 

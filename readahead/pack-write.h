@@ -2,8 +2,8 @@
 /*
  * Making a pack: collects records and strings and lays them out as pack.h says. Pure.
  *
- * The builder checks nothing: pack_builder_finish() proves the result with the reader's own code and
- * fails when that refuses it, so that no pack is ever written that a replay would not take.
+ * The builder checks nothing: pack_builder_finish() proves the result with the reader's own code
+ * and fails when that refuses it, so that no pack is ever written that a replay would not take.
  */
 #pragma once
 
@@ -15,10 +15,10 @@ typedef struct {
         gint64 profile_created_us;
         guint32 page_bytes;
         guint32 flags;
-        GArray *meta;       /* struct pack_meta, any order; sorted and joined by finish */
-        GArray *fs;         /* struct pack_fs */
-        GArray *files;      /* struct pack_file; `ranges` is counted by finish */
-        GArray *ranges;     /* struct pack_range */
+        GArray *meta;   /* struct pack_meta, any order; sorted and joined by finish */
+        GArray *fs;     /* struct pack_fs */
+        GArray *files;  /* struct pack_file; `ranges` is counted by finish */
+        GArray *ranges; /* struct pack_range */
         GString *strings;
         GHashTable *string_offsets;
 } PackBuilder;

@@ -2,9 +2,9 @@
 /*
  * Proving a pack: see pack.h and docs/pack-format.md. Pure; libc only.
  *
- * Nothing read from the pack is used as an index, a length or an address before it was compared with
- * the size of the mapping. All sums are made so that they cannot wrap: counts are first bounded by
- * the size of the pack, offsets by INT64_MAX.
+ * Nothing read from the pack is used as an index, a length or an address before it was compared
+ * with the size of the mapping. All sums are made so that they cannot wrap: counts are first
+ * bounded by the size of the pack, offsets by INT64_MAX.
  */
 #include "readahead/pack.h"
 
@@ -28,8 +28,10 @@ _Static_assert(sizeof(struct pack_file) == 40, "layout");
 _Static_assert(sizeof(struct pack_range) == 16, "layout");
 
 static const uint32_t record_bytes[PACK_SECTIONS] = {
-        [PACK_META] = sizeof(struct pack_meta),     [PACK_FS] = sizeof(struct pack_fs),
-        [PACK_FILES] = sizeof(struct pack_file),    [PACK_RANGES] = sizeof(struct pack_range),
+        [PACK_META] = sizeof(struct pack_meta),
+        [PACK_FS] = sizeof(struct pack_fs),
+        [PACK_FILES] = sizeof(struct pack_file),
+        [PACK_RANGES] = sizeof(struct pack_range),
         [PACK_STRINGS] = 1,
 };
 
@@ -198,14 +200,15 @@ prove_meta(const struct pack *pack, const char **ret_reason)
                 if (m->length == 0 || m->length > PACK_RANGE_MAX ||
                     m->offset > (uint64_t)INT64_MAX - m->length)
                         return damaged(ret_reason, "a metadata block lies nowhere");
-                if (i > 0 && (m->fs < m[-1].fs || (m->fs == m[-1].fs &&
-                                                   m->offset < m[-1].offset + m[-1].length)))
+                if (i > 0 && (m->fs < m[-1].fs ||
+                              (m->fs == m[-1].fs && m->offset < m[-1].offset + m[-1].length)))
                         return damaged(ret_reason, "metadata blocks are not sorted");
         }
         for (uint64_t i = 0; i < pack->n_fs; i++) {
                 uint32_t block = pack->fs[i].block_bytes;
 
-                if ((block & (block - 1)) != 0 || (block != 0 && block < 512) || block > PACK_RANGE_MAX)
+                if ((block & (block - 1)) != 0 || (block != 0 && block < 512) ||
+                    block > PACK_RANGE_MAX)
                         return damaged(ret_reason, "a block size makes no sense");
         }
         return 0;
@@ -318,7 +321,8 @@ prove_ranges(const struct pack *pack, const char **ret_reason)
         }
         for (uint64_t i = 0; i < pack->n_files && r == 0; i++)
                 if (counted[i] != pack->files[i].ranges)
-                        r = damaged(ret_reason, "a file has another number of ranges than it claims");
+                        r = damaged(ret_reason,
+                                    "a file has another number of ranges than it claims");
         free(counted);
         return r;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The pack: what is written is read back; whatever is damaged is refused and never crashes (run it with
- * SANITIZE=address,undefined too); the order the compiler chooses.
+ * The pack: what is written is read back; whatever is damaged is refused and never crashes (run it
+ * with SANITIZE=address,undefined too); the order the compiler chooses.
  *
- * The pack under test lies at the end of a mapping with an inaccessible page behind, so that one byte
- * read too far is a crash also without a sanitizer.
+ * The pack under test lies at the end of a mapping with an inaccessible page behind, so that one
+ * byte read too far is a crash also without a sanitizer.
  */
 #include <errno.h>
 #include <glib.h>
@@ -64,8 +64,11 @@ sample_builder(void)
                 {.inode = 13, .size = 0, .generation = 5, .fs = 1},
                 {.inode = UINT64_MAX, .size = 10000, .fs = 1},
         };
-        struct pack_meta meta[5] = {{1, 1024, 5120}, {0, 4096, 40960}, {0, 4096, 8192},
-                                    {0, 4096, 12288}, {0, 4096, 8192}};
+        struct pack_meta meta[5] = {{1, 1024, 5120},
+                                    {0, 4096, 40960},
+                                    {0, 4096, 8192},
+                                    {0, 4096, 12288},
+                                    {0, 4096, 8192}};
 
         for (guint i = 0; i < 2; i++) {
                 fs[i].type = pack_builder_string(b, "ext4");
@@ -190,7 +193,8 @@ test_truncated(void)
                 Fenced cut = fenced_new(f.data, size);
                 const char *reason = NULL;
 
-                /* alignment is the caller's affair: give it, at the price of the fence being bytes off */
+                /* alignment is the caller's affair: give it, at the price of the fence being bytes
+                 * off */
                 if ((gsize)cut.data % 8 != 0) {
                         memmove(cut.data - (gsize)cut.data % 8, f.data, size);
                         cut.data -= (gsize)cut.data % 8;
@@ -213,9 +217,9 @@ test_truncated(void)
 static void
 seal(guint8 *data, gsize size)
 {
-        static const gsize record[PACK_SECTIONS] = {sizeof(struct pack_meta), sizeof(struct pack_fs),
-                                                    sizeof(struct pack_file),
-                                                    sizeof(struct pack_range), 1};
+        static const gsize record[PACK_SECTIONS] = {
+                sizeof(struct pack_meta), sizeof(struct pack_fs), sizeof(struct pack_file),
+                sizeof(struct pack_range), 1};
         struct pack_header *h = (void *)data;
 
         for (guint i = 0; i < PACK_SECTIONS; i++) {
@@ -228,14 +232,30 @@ seal(guint8 *data, gsize size)
         h->crc32c = pack_crc32c(0, h, sizeof *h);
 }
 
-/* Every 8, 4 and 2 bytes wide field, whatever it means, set to every nasty value, with right checksums:
- * refused or accepted, but never out of bounds. What is accepted is walked as the engine does. */
+/* Every 8, 4 and 2 bytes wide field, whatever it means, set to every nasty value, with right
+ * checksums: refused or accepted, but never out of bounds. What is accepted is walked as the engine
+ * does. */
 static void
 test_hostile_fields(void)
 {
-        static const guint64 values[] = {0, 1, 7, 8, 0x7f, 0xff, 0x1000, 0xffff, 0x10000, 0x100000,
-                                         0x100001, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
-                                         0x7fffffffffffffff, 0x8000000000000000, 0xfffffffffffff000,
+        static const guint64 values[] = {0,
+                                         1,
+                                         7,
+                                         8,
+                                         0x7f,
+                                         0xff,
+                                         0x1000,
+                                         0xffff,
+                                         0x10000,
+                                         0x100000,
+                                         0x100001,
+                                         0x7fffffff,
+                                         0x80000000,
+                                         0xffffffff,
+                                         0x100000000,
+                                         0x7fffffffffffffff,
+                                         0x8000000000000000,
+                                         0xfffffffffffff000,
                                          0xffffffffffffffff};
         Fenced f = sample_pack(0), copy = fenced_new(f.data, f.size);
         guint accepted = 0, refused = 0;
@@ -303,48 +323,150 @@ typedef void (*Spoil)(PackBuilder *b);
 #define RANGE_AT(i) (&g_array_index(b->ranges, struct pack_range, (i)))
 #define META_AT(i) (&g_array_index(b->meta, struct pack_meta, (i)))
 
-static void spoil_relative(PackBuilder *b) { FILE_AT(0)->path = pack_builder_string(b, "usr/x"); }
-static void spoil_dotdot(PackBuilder *b) { FILE_AT(0)->path = pack_builder_string(b, "/usr/../x"); }
-static void spoil_dotdot_end(PackBuilder *b) { FILE_AT(0)->path = pack_builder_string(b, "/usr/.."); }
-static void spoil_dot(PackBuilder *b) { FILE_AT(0)->path = pack_builder_string(b, "/./x"); }
-static void spoil_double(PackBuilder *b) { FILE_AT(0)->path = pack_builder_string(b, "/usr//x"); }
-static void spoil_slash_end(PackBuilder *b) { FILE_AT(0)->path = pack_builder_string(b, "/usr/"); }
-static void spoil_root(PackBuilder *b) { FILE_AT(0)->path = pack_builder_string(b, "/"); }
-static void spoil_string(PackBuilder *b) { FILE_AT(0)->path = (guint32)b->strings->len; }
-static void spoil_open_end(PackBuilder *b) { g_string_append_c(b->strings, 'x'); }
-static void spoil_file_fs(PackBuilder *b) { FILE_AT(2)->fs = 2; }
-static void spoil_size(PackBuilder *b) { FILE_AT(1)->size = G_MAXUINT64; }
-static void spoil_file(PackBuilder *b) { RANGE_AT(0)->file = 3; }
-static void spoil_length(PackBuilder *b) { RANGE_AT(0)->length = PACK_RANGE_MAX + 4096; }
-static void spoil_no_length(PackBuilder *b) { RANGE_AT(0)->length = 0; }
-static void spoil_part_page(PackBuilder *b) { RANGE_AT(0)->length = 4095; }
-static void spoil_alignment(PackBuilder *b) { RANGE_AT(0)->offset = 512; }
-static void spoil_beyond(PackBuilder *b) { RANGE_AT(5)->offset = 12288; }
+static void
+spoil_relative(PackBuilder *b)
+{
+        FILE_AT(0)->path = pack_builder_string(b, "usr/x");
+}
+static void
+spoil_dotdot(PackBuilder *b)
+{
+        FILE_AT(0)->path = pack_builder_string(b, "/usr/../x");
+}
+static void
+spoil_dotdot_end(PackBuilder *b)
+{
+        FILE_AT(0)->path = pack_builder_string(b, "/usr/..");
+}
+static void
+spoil_dot(PackBuilder *b)
+{
+        FILE_AT(0)->path = pack_builder_string(b, "/./x");
+}
+static void
+spoil_double(PackBuilder *b)
+{
+        FILE_AT(0)->path = pack_builder_string(b, "/usr//x");
+}
+static void
+spoil_slash_end(PackBuilder *b)
+{
+        FILE_AT(0)->path = pack_builder_string(b, "/usr/");
+}
+static void
+spoil_root(PackBuilder *b)
+{
+        FILE_AT(0)->path = pack_builder_string(b, "/");
+}
+static void
+spoil_string(PackBuilder *b)
+{
+        FILE_AT(0)->path = (guint32)b->strings->len;
+}
+static void
+spoil_open_end(PackBuilder *b)
+{
+        g_string_append_c(b->strings, 'x');
+}
+static void
+spoil_file_fs(PackBuilder *b)
+{
+        FILE_AT(2)->fs = 2;
+}
+static void
+spoil_size(PackBuilder *b)
+{
+        FILE_AT(1)->size = G_MAXUINT64;
+}
+static void
+spoil_file(PackBuilder *b)
+{
+        RANGE_AT(0)->file = 3;
+}
+static void
+spoil_length(PackBuilder *b)
+{
+        RANGE_AT(0)->length = PACK_RANGE_MAX + 4096;
+}
+static void
+spoil_no_length(PackBuilder *b)
+{
+        RANGE_AT(0)->length = 0;
+}
+static void
+spoil_part_page(PackBuilder *b)
+{
+        RANGE_AT(0)->length = 4095;
+}
+static void
+spoil_alignment(PackBuilder *b)
+{
+        RANGE_AT(0)->offset = 512;
+}
+static void
+spoil_beyond(PackBuilder *b)
+{
+        RANGE_AT(5)->offset = 12288;
+}
 static void
 spoil_2_63(PackBuilder *b)
 {
         FILE_AT(2)->size = (guint64)G_MAXINT64 - PACK_RANGE_MAX;
         RANGE_AT(0)->offset = (guint64)G_MAXINT64 + 1 - 4096;
 }
-static void spoil_meta_fs(PackBuilder *b) { META_AT(0)->fs = 7; }
-static void spoil_meta_length(PackBuilder *b) { META_AT(0)->length = 0; }
-static void spoil_meta_offset(PackBuilder *b) { META_AT(0)->offset = (guint64)G_MAXINT64; }
-static void spoil_block(PackBuilder *b) { g_array_index(b->fs, struct pack_fs, 0).block_bytes = 3000; }
-static void spoil_type(PackBuilder *b) { g_array_index(b->fs, struct pack_fs, 0).type = 1 << 20; }
-static void spoil_page(PackBuilder *b) { b->page_bytes = 4097; }
-static void spoil_small_page(PackBuilder *b) { b->page_bytes = 0; }
-static void spoil_flags(PackBuilder *b) { b->flags = 1U << 31; }
+static void
+spoil_meta_fs(PackBuilder *b)
+{
+        META_AT(0)->fs = 7;
+}
+static void
+spoil_meta_length(PackBuilder *b)
+{
+        META_AT(0)->length = 0;
+}
+static void
+spoil_meta_offset(PackBuilder *b)
+{
+        META_AT(0)->offset = (guint64)G_MAXINT64;
+}
+static void
+spoil_block(PackBuilder *b)
+{
+        g_array_index(b->fs, struct pack_fs, 0).block_bytes = 3000;
+}
+static void
+spoil_type(PackBuilder *b)
+{
+        g_array_index(b->fs, struct pack_fs, 0).type = 1 << 20;
+}
+static void
+spoil_page(PackBuilder *b)
+{
+        b->page_bytes = 4097;
+}
+static void
+spoil_small_page(PackBuilder *b)
+{
+        b->page_bytes = 0;
+}
+static void
+spoil_flags(PackBuilder *b)
+{
+        b->flags = 1U << 31;
+}
 
 /* What a compiler with a fault would write is refused before it is on disk. */
 static void
 test_records(void)
 {
         static const Spoil spoils[] = {
-                spoil_relative, spoil_dotdot, spoil_dotdot_end, spoil_dot, spoil_double,
-                spoil_slash_end, spoil_root, spoil_string, spoil_open_end, spoil_file_fs, spoil_size,
-                spoil_file, spoil_length, spoil_no_length, spoil_part_page, spoil_alignment,
-                spoil_beyond, spoil_2_63, spoil_meta_fs, spoil_meta_length, spoil_meta_offset,
-                spoil_block, spoil_type, spoil_page, spoil_small_page, spoil_flags,
+                spoil_relative,    spoil_dotdot,    spoil_dotdot_end, spoil_dot,
+                spoil_double,      spoil_slash_end, spoil_root,       spoil_string,
+                spoil_open_end,    spoil_file_fs,   spoil_size,       spoil_file,
+                spoil_length,      spoil_no_length, spoil_part_page,  spoil_alignment,
+                spoil_beyond,      spoil_2_63,      spoil_meta_fs,    spoil_meta_length,
+                spoil_meta_offset, spoil_block,     spoil_type,       spoil_page,
+                spoil_small_page,  spoil_flags,
         };
 
         for (guint i = 0; i < G_N_ELEMENTS(spoils); i++) {
@@ -385,7 +507,8 @@ pieces_new(const guint64 *places, guint n)
         GArray *pieces = g_array_new(FALSE, TRUE, sizeof(CompilePiece));
 
         for (guint i = 0; i < n; i++) {
-                CompilePiece p = {.file = i, .length_bytes = 65536,
+                CompilePiece p = {.file = i,
+                                  .length_bytes = 65536,
                                   .physical_bytes = places[i] == COMPILE_NOWHERE
                                                             ? COMPILE_NOWHERE
                                                             : places[i] * 65536};
