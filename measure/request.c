@@ -10,14 +10,16 @@
  * Mechanics: after a read the head goes on reading into a segment of the cache until it is full or
  * another request takes it away. So the stream is somewhere beyond the last request, and what lies a
  * little further on comes by itself: the drive waits for it when that is quicker than positioning.
- * With one request to choose from, the angle of its data is not known: half a turn is expected. With
- * several, the best of them is chosen by pseudo-phase, since the gain of a queue is the choice.
+ * With one request to choose from, far away, the angle of its data is not known: half a turn is expected.
+ * With several the best of them is chosen by pseudo-phase, since the gain of a queue is the choice; and
+ * from one track to the next ones the angle is known.
  */
 #include "measure/request.h"
 
 #include <math.h>
 
 #define ELEVATOR_BATCH 16
+#define PHASE_TRACKS 4 /* over so many tracks the angle is known well enough */
 #define ELEVATOR_EXPIRE_MS 500 /* mq-deadline's read_expire */
 
 typedef struct {
@@ -288,7 +290,7 @@ positioning(const DriveSim *sim, const Queued *request, double now_ms, gboolean 
         const DiskModel *model = sim->model;
         double capacity = model->capacity_bytes > 0 ? (double)model->capacity_bytes : 1;
         Positioning result = { 0 };
-        double at_ms, gap_ms, turns;
+        double at_ms, gap_ms, distance, turns;
         guint64 at = stream_place(sim, now_ms, &at_ms);
         const Segment *segment = &g_array_index(sim->segments, Segment, sim->segment);
 
@@ -305,8 +307,9 @@ positioning(const DriveSim *sim, const Queued *request, double now_ms, gboolean 
         }
         result.seek_ms = disk_model_seek_ms(model, (double)at / capacity,
                                             (double)request->start / capacity);
-        turns = disk_model_turns(model, request->start) - disk_model_turns(model, at) -
-                (now_ms + model->overhead_ms + result.seek_ms - at_ms) / model->rotation_ms;
+        distance = disk_model_turns(model, request->start) - disk_model_turns(model, at);
+        turns = distance - (now_ms + model->overhead_ms + result.seek_ms - at_ms) / model->rotation_ms;
+        expected = expected && fabs(distance) > PHASE_TRACKS;
         result.rotation_ms = model->rotation_ms * (expected ? 0.5 : turns - floor(turns));
         result.ready_ms = model->overhead_ms + result.seek_ms + result.rotation_ms;
         if (sim->streaming && at_ms >= now_ms && request->start >= at) {
