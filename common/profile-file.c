@@ -33,6 +33,7 @@ typedef struct {
 
 #define FLAG_EXACT (1U << 0)
 #define FLAG_COMPLETE (1U << 1)
+#define FLAG_CPU_WARM (1U << 2)
 
 static GVariant *
 bytes_variant(const char *bytes)
@@ -81,7 +82,8 @@ body_build(const Profile *profile)
                              bytes_variant(profile->name), &argv, profile->created_us,
                              (guint32)profile->source,
                              (profile->exact ? FLAG_EXACT : 0) |
-                                     (profile->complete ? FLAG_COMPLETE : 0),
+                                     (profile->complete ? FLAG_COMPLETE : 0) |
+                                     (profile->cpu_warm ? FLAG_CPU_WARM : 0),
                              profile->lost_events, profile->unnamed_files, profile->elapsed_us,
                              profile->cpu_us, profile->page_bytes, &fs, &files, &ranges, &meta);
 }
@@ -169,6 +171,7 @@ body_parse(GVariant *body, Profile *profile)
         profile->source = source;
         profile->exact = (flags & FLAG_EXACT) != 0;
         profile->complete = (flags & FLAG_COMPLETE) != 0;
+        profile->cpu_warm = (flags & FLAG_CPU_WARM) != 0;
 
         n = g_variant_n_children(argv);
         for (gsize i = 0; i < n; i++) {

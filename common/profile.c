@@ -110,6 +110,30 @@ profile_add_file(Profile *profile, const ProfileFile *file)
         return profile->files->len - 1;
 }
 
+static gboolean
+same_command(const Profile *a, const Profile *b)
+{
+        if (a->argv->len != b->argv->len)
+                return FALSE;
+        for (guint i = 0; i < a->argv->len; i++)
+                if (strcmp(a->argv->pdata[i], b->argv->pdata[i]) != 0)
+                        return FALSE;
+        return TRUE;
+}
+
+void
+profile_keep_cpu(Profile *profile, const Profile *earlier)
+{
+        if (!earlier->cpu_warm || earlier->cpu_us == 0 || !same_command(profile, earlier))
+                return;
+        /* the weights make the last few recordings count, an odd one of them little */
+        if (profile->cpu_warm && profile->cpu_us > 0)
+                profile->cpu_us = (3 * earlier->cpu_us + profile->cpu_us) / 4;
+        else
+                profile->cpu_us = earlier->cpu_us;
+        profile->cpu_warm = TRUE;
+}
+
 guint64
 profile_used_bytes(const Profile *profile)
 {

@@ -94,6 +94,7 @@ typedef struct {
         guint64 unnamed_files;    /* inodes seen that no name was found for */
         guint64 elapsed_us;       /* the start, from exec to its end */
         guint64 cpu_us;           /* user + system time of the command within it; 0 = unknown */
+        gboolean cpu_warm;        /* cpu_us is of starts that read next to nothing from a disk */
         guint32 page_bytes;
         GArray *fs;               /* ProfileFs */
         GArray *files;            /* ProfileFile */
@@ -115,6 +116,11 @@ gchar *profile_name_from_command(const char *command);
 /* Adds, taking copies of the strings; return the index. */
 guint32 profile_add_fs(Profile *profile, const char *uuid, const char *type, guint32 block_bytes);
 guint32 profile_add_file(Profile *profile, const ProfileFile *file);
+
+/* Recording again under a name: what an earlier recording of the same command knows of its CPU time when
+ * nothing has to be read is kept (reading costs CPU time too, most of all page by page), and averaged when
+ * both know it. */
+void profile_keep_cpu(Profile *profile, const Profile *earlier);
 
 /* Sum over ranges, clipped to each file's size. */
 guint64 profile_used_bytes(const Profile *profile);

@@ -14,9 +14,9 @@ static const char *const situations[] = { "cold",        "cold-1024", "cold-8192
                                           "relocated-prefetch", "warm", NULL };
 
 /* `headstart run` until its first read: loading the program and the pack, two forks. Measured 35 to 40 ms
- * on virtual machines of 2024 with everything in memory. */
+ * on one virtual machine of two cores, with everything in memory. */
 #define RUN_SETUP_MS 35
-/* Submitting one read, sleeping and waking up; measured 30 to 60 us on virtual machines of 2024. */
+/* Submitting one read, sleeping and waking up; measured 30 to 60 us on the same machine. */
 #define CPU_MS_PER_LONE_READ 0.04
 /* No more than this part of the CPU time is put down to reading. */
 #define LONE_READS_PART 0.8
@@ -26,7 +26,7 @@ estimate_cpu_ms(const Profile *profile)
 {
         double cpu_ms = (double)profile->cpu_us / 1000, pages = 0;
 
-        if (!profile->exact)
+        if (profile->cpu_warm || !profile->exact)
                 return cpu_ms;
         for (guint i = 0; i < profile->ranges->len; i++)
                 pages += (double)g_array_index(profile->ranges, ProfileRange, i).length_bytes /

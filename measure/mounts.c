@@ -27,6 +27,13 @@ struct fs_uuid2 {
 };
 #define HEADSTART_IOC_GETFSUUID _IOR(0x15, 0, struct fs_uuid2)
 
+/* EXT4_IOC_GETFSUUID of Linux 6.0: the UUID follows the two words. */
+struct ext4_fs_uuid {
+        guint32 length, flags;
+        guint8 uuid[16];
+};
+#define HEADSTART_EXT4_IOC_GETFSUUID _IOC(_IOC_READ, 'f', 44, 8)
+
 static void
 mount_free(gpointer data)
 {
@@ -235,6 +242,14 @@ mount_table_load(GError **error)
         return mount_table_parse(text, length);
 }
 
+static gboolean
+uuid_is_nil(const guint8 uuid[16])
+{
+        static const guint8 nil[16];
+
+        return memcmp(uuid, nil, sizeof nil) == 0;
+}
+
 static gchar *
 uuid_by_ioctl(const Mount *mount)
 {
@@ -242,7 +257,8 @@ uuid_by_ioctl(const Mount *mount)
         g_autofree gchar *again = NULL;
         struct fs_uuid2 uuid = {0};
         struct stat st;
-        const guint8 *u = uuid.uuid;
+        struct ext4_fs_uuid ext4 = {.length = 16};
+        const guint8 *u = NULL;
 
         if (mount->hidden)
                 return NULL;
@@ -254,7 +270,13 @@ uuid_by_ioctl(const Mount *mount)
                 return NULL;
         again = g_strdup_printf("/proc/self/fd/%d", place);
         fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-        if (fd < 0 || ioctl(fd, HEADSTART_IOC_GETFSUUID, &uuid) < 0 || uuid.length != 16)
+        if (fd < 0)
+                return NULL;
+        /* ext4's own call first: the generic one answered zeros for a root file system that has a UUID */
+        if ((ioctl(fd, HEADSTART_EXT4_IOC_GETFSUUID, &ext4) < 0 || ext4.length != 16 ||
+             uuid_is_nil(u = ext4.uuid)) &&
+            (ioctl(fd, HEADSTART_IOC_GETFSUUID, &uuid) < 0 || uuid.length != 16 ||
+             uuid_is_nil(u = uuid.uuid)))
                 return NULL;
         return g_strdup_printf("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
                                "%02x%02x%02x%02x%02x%02x",
