@@ -2,9 +2,9 @@
 /*
  * What the verbs share: the table of verbs, the common options, messages.
  *
- * A verb is one file, cli/cmd-NAME.c, with `int cmd_NAME(Cli *cli, int argc, char **argv)`; argv[0] is the
- * verb. It parses its options with cli_parse(), calls into the modules, prints the result and
- * returns an exit status. Only this folder prints. Messages go to standard error, results to
+ * A verb is one file, cli/cmd-NAME.c, with `int cmd_NAME(Cli *cli, int argc, char **argv)`; argv[0]
+ * is the verb. It parses its options with cli_parse(), calls into the modules, prints the result
+ * and returns an exit status. Only this folder prints. Messages go to standard error, results to
  * standard output.
  */
 #pragma once
@@ -22,9 +22,10 @@ typedef struct {
 } Cli;
 
 /* Parses the verb's own entries plus the common options. `positional` is the usage text of the
- * arguments ("NAME" or "-- CMD ARG..."), `summary` the line of the verb table. With `command` TRUE parsing stops at
- * the first argument that is no option (strict POSIX) and a leading "--" is dropped. On return
- * argc/argv hold the arguments left, argv[0] still the verb. FALSE with COMMON_ERROR_USAGE. */
+ * arguments ("NAME" or "-- CMD ARG..."), `summary` the line of the verb table. With `command` TRUE
+ * parsing stops at the first argument that is no option (strict POSIX) and a leading "--" is
+ * dropped. On return argc/argv hold the arguments left, argv[0] still the verb. FALSE with
+ * COMMON_ERROR_USAGE. */
 gboolean cli_parse(Cli *cli, int *argc, char ***argv, const GOptionEntry *entries,
                    const char *positional, gboolean command, GError **error);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* measure: what loading a profile, or whole files, costs as they lie now, and what starts would take. */
+/* measure: what loading a profile, or whole files, costs as they lie now, and what starts would
+ * take. */
 #include "cli/cli.h"
 
 #include <string.h>
@@ -36,8 +37,10 @@ parse_order(const char *text, gboolean is_name, ReadingOrder *ret, GError **erro
         static const struct {
                 const char *name;
                 ReadingOrder order;
-        } orders[] = { { "auto", READING_ORDER_AUTO }, { "time", READING_ORDER_TIME },
-                       { "block", READING_ORDER_BLOCK }, { "random", READING_ORDER_RANDOM } };
+        } orders[] = {{"auto", READING_ORDER_AUTO},
+                      {"time", READING_ORDER_TIME},
+                      {"block", READING_ORDER_BLOCK},
+                      {"random", READING_ORDER_RANDOM}};
         g_autofree gchar *quoted = NULL;
 
         *ret = is_name ? READING_ORDER_AUTO : READING_ORDER_TIME;
@@ -99,12 +102,15 @@ print_notes(const Cli *cli, const Layout *layout, const LayoutDisk *disk, const 
         if (layout->measured == 0)
                 cli_note(cli, "nothing to measure is left");
         if (disk != NULL && disk->assumed)
-                cli_note(cli, "the drive is taken for the class %s by what the kernel says of it; "
-                         "--device-model names another", disk->model->name);
+                cli_note(cli,
+                         "the drive is taken for the class %s by what the kernel says of it; "
+                         "--device-model names another",
+                         disk->model->name);
         if (layout->meta_note != NULL)
                 cli_note(cli, "metadata is not counted in full: %s", layout->meta_note);
         if (layout->logical_addresses)
-                cli_note(cli, "the file system tells logical addresses, not places on the drive: low "
+                cli_note(cli,
+                         "the file system tells logical addresses, not places on the drive: low "
                          "confidence");
 }
 
@@ -141,18 +147,22 @@ static int
 measure(Cli *cli, const Options *options, Profile *profile, FileList *list,
         const MeasureFigures *before)
 {
-        LayoutOptions layout_options = { .root = cli->root, .model = options->model,
-                                         .cached = options->cached };
+        LayoutOptions layout_options = {
+                .root = cli->root, .model = options->model, .cached = options->cached};
         g_autoptr(GError) error = NULL;
         g_autoptr(Layout) layout = NULL;
         g_autoptr(GArray) files = NULL, situations = g_array_new(FALSE, FALSE, sizeof(Estimate));
         g_autoptr(GArray) ranges = ranges_from_profile(profile, NULL);
-        EstimateInput input = { .profile = profile, .place_bytes = G_MAXUINT64,
-                                .cpu_ms = estimate_cpu_ms(profile),
-                                .readahead_bytes = G_MAXUINT64 };
+        EstimateInput input = {.profile = profile,
+                               .place_bytes = G_MAXUINT64,
+                               .cpu_ms = estimate_cpu_ms(profile),
+                               .readahead_bytes = G_MAXUINT64};
         LoadEstimate load;
-        MeasureOutput output = { .name = list == NULL ? profile->name : NULL, .profile = profile,
-                                 .load = &load, .situations = situations, .before = before };
+        MeasureOutput output = {.name = list == NULL ? profile->name : NULL,
+                                .profile = profile,
+                                .load = &load,
+                                .situations = situations,
+                                .before = before};
 
         if (list != NULL) {
                 g_ptr_array_add(list->outside, NULL);
@@ -189,33 +199,36 @@ measure(Cli *cli, const Options *options, Profile *profile, FileList *list,
 int
 cmd_measure(Cli *cli, int argc, char **argv)
 {
-        g_auto(Options) options = { .readahead_kb = -1, .warm_ms = -1 };
-        g_auto(MeasureFigures) before = { 0 };
+        g_auto(Options) options = {.readahead_kb = -1, .warm_ms = -1};
+        g_auto(MeasureFigures) before = {0};
         g_autoptr(GError) error = NULL;
         g_autoptr(Profile) profile = NULL;
         g_autoptr(FileList) list = NULL;
         g_autoptr(DiskModel) model = NULL;
         const GOptionEntry entries[] = {
-                { "list", 0, 0, G_OPTION_ARG_FILENAME, &options.list,
-                  "Measure the files of a list, a path a line; - is standard input", "FILE" },
-                { "device-model", 0, 0, G_OPTION_ARG_STRING, &options.model,
-                  "Class of drive: hdd-2006, hdd-laptop, hdd-10k, hdd, ssd-sata, nvme, sd, ebs-gp3, ebs",
-                  "M" },
-                { "order", 0, 0, G_OPTION_ARG_STRING, &options.order,
-                  "Order of reading: auto, time, block or random", "O" },
-                { "before", 0, 0, G_OPTION_ARG_FILENAME, &options.before,
-                  "Compare with what measure --json printed earlier", "FILE" },
-                { "files", 0, 0, G_OPTION_ARG_NONE, &options.files, "Also each file", NULL },
-                { "situation", 0, 0, G_OPTION_ARG_STRING, &options.situation,
-                  "Also how long a start takes: cold, whole, prefetch, relocated, relocated-prefetch, "
-                  "warm or all", "S" },
-                { "cached", 0, 0, G_OPTION_ARG_FILENAME, &options.cached,
-                  "Take the files of the file system that DIR is on for cached", "DIR" },
-                { "readahead-kb", 0, 0, G_OPTION_ARG_INT, &options.readahead_kb,
-                  "The kernel's readahead (default: the drive's)", "K" },
-                { "warm-ms", 0, 0, G_OPTION_ARG_DOUBLE, &options.warm_ms,
-                  "How long a warm start takes (default: CPU time of the recording)", "MS" },
-                { NULL, 0, 0, 0, NULL, NULL, NULL },
+                {"list", 0, 0, G_OPTION_ARG_FILENAME, &options.list,
+                 "Measure the files of a list, a path a line; - is standard input", "FILE"},
+                {"device-model", 0, 0, G_OPTION_ARG_STRING, &options.model,
+                 "Class of drive: hdd-2006, hdd-laptop, hdd-10k, hdd, ssd-sata, nvme, sd, ebs-gp3, "
+                 "ebs",
+                 "M"},
+                {"order", 0, 0, G_OPTION_ARG_STRING, &options.order,
+                 "Order of reading: auto, time, block or random", "O"},
+                {"before", 0, 0, G_OPTION_ARG_FILENAME, &options.before,
+                 "Compare with what measure --json printed earlier", "FILE"},
+                {"files", 0, 0, G_OPTION_ARG_NONE, &options.files, "Also each file", NULL},
+                {"situation", 0, 0, G_OPTION_ARG_STRING, &options.situation,
+                 "Also how long a start takes: cold, whole, prefetch, relocated, "
+                 "relocated-prefetch, "
+                 "warm or all",
+                 "S"},
+                {"cached", 0, 0, G_OPTION_ARG_FILENAME, &options.cached,
+                 "Take the files of the file system that DIR is on for cached", "DIR"},
+                {"readahead-kb", 0, 0, G_OPTION_ARG_INT, &options.readahead_kb,
+                 "The kernel's readahead (default: the drive's)", "K"},
+                {"warm-ms", 0, 0, G_OPTION_ARG_DOUBLE, &options.warm_ms,
+                 "How long a warm start takes (default: CPU time of the recording)", "MS"},
+                {NULL, 0, 0, 0, NULL, NULL, NULL},
         };
 
         if (!cli_parse(cli, &argc, &argv, entries, "NAME | --list FILE | PATH...", FALSE, &error))

@@ -158,8 +158,8 @@ static Profile *load_previous(const Cli *cli, const Options *options);
 static gboolean
 was_warm(const Profile *profile, const RecordResult *result)
 {
-        return !profile->exact && result->built.cached_before_bytes >=
-                                          profile_used_bytes(profile) / 100 * 95;
+        return !profile->exact &&
+               result->built.cached_before_bytes >= profile_used_bytes(profile) / 100 * 95;
 }
 
 static gboolean

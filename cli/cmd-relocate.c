@@ -20,10 +20,8 @@ error_status(const GError *error)
                 return cli_exit_status(error);
         switch ((RelocatorError)error->code) {
         case RELOCATOR_ERROR_NOT_EXT4:
-        case RELOCATOR_ERROR_REFUSED:
-                return EXIT_STATUS_UNSUPPORTED;
-        default:
-                return EXIT_STATUS_FAILED;
+        case RELOCATOR_ERROR_REFUSED: return EXIT_STATUS_UNSUPPORTED;
+        default: return EXIT_STATUS_FAILED;
         }
 }
 
@@ -157,8 +155,8 @@ cmd_relocate(Cli *cli, int argc, char **argv)
         g_autofree gchar *unit = NULL, *method = NULL;
         gboolean dry_run = FALSE, force = FALSE;
         const GOptionEntry entries[] = {
-                {"dry-run", 0, 0, G_OPTION_ARG_NONE, &dry_run, "Change nothing, say what would be done",
-                 NULL},
+                {"dry-run", 0, 0, G_OPTION_ARG_NONE, &dry_run,
+                 "Change nothing, say what would be done", NULL},
                 {"unit", 0, 0, G_OPTION_ARG_STRING, &unit, "What is laid out: range, file or auto",
                  "UNIT"},
                 {"method", 0, 0, G_OPTION_ARG_STRING, &method, "How data is moved: move or auto",

@@ -3,8 +3,8 @@
  * run: the first time record, from then on read ahead and start the command.
  *
  * The command takes this process's place, so that its exit status, its signals and its place in the
- * terminal are its own; the replay goes on in a process of its own that init inherits. Whatever keeps the
- * replay from working, the command is started.
+ * terminal are its own; the replay goes on in a process of its own that init inherits. Whatever
+ * keeps the replay from working, the command is started.
  */
 #include "cli/cli.h"
 
@@ -24,8 +24,8 @@
 #include "profiler/start.h"
 #include "readahead/engine.h"
 
-/* The command is held until the metadata is read: one sorted batch, a fraction of a second on a disk,
- * after which its opens cost no seek. More than this it never waits. */
+/* The command is held until the metadata is read: one sorted batch, a fraction of a second on a
+ * disk, after which its opens cost no seek. More than this it never waits. */
 #define METADATA_WAIT_MS 2000
 
 static void
@@ -99,7 +99,8 @@ static int
 run_fail(const Cli *cli, const GError *error)
 {
         cli_fail(cli, error);
-        return error->domain == START_ERROR ? start_error_exit_status(error) : EXIT_STATUS_OWN_FAILURE;
+        return error->domain == START_ERROR ? start_error_exit_status(error)
+                                            : EXIT_STATUS_OWN_FAILURE;
 }
 
 /* Takes this process's place; returns only when that failed. */
@@ -128,11 +129,14 @@ tell_gain(const Cli *cli, const char *name)
         }
         if (!gain.worth_it)
                 cli_note(cli,
-                         "recorded %s; on this drive (taken for %s) relocate would gain nothing; the next "
-                         "run reads ahead", name, gain.model);
+                         "recorded %s; on this drive (taken for %s) relocate would gain nothing; "
+                         "the next "
+                         "run reads ahead",
+                         name, gain.model);
         else
                 cli_note(cli,
-                         "recorded %s; a cold start of about %.1f s takes %.1f s with the next run, and %.1f s "
+                         "recorded %s; a cold start of about %.1f s takes %.1f s with the next "
+                         "run, and %.1f s "
                          "after: headstart relocate %s (predicted for a drive like %s)",
                          name, gain.cold_ms / 1000, gain.prefetch_ms / 1000,
                          gain.relocated_ms / 1000, name, gain.model);
@@ -184,7 +188,8 @@ cmd_run(Cli *cli, int argc, char **argv)
         if (!profile_name_valid(name)) {
                 g_autofree gchar *quoted = path_quote(name);
 
-                cli_usage(cli, "%s is no name: letters, digits and ._+@:- only, at most 100", quoted);
+                cli_usage(cli, "%s is no name: letters, digits and ._+@:- only, at most 100",
+                          quoted);
                 return EXIT_STATUS_OWN_FAILURE;
         }
         path = state_profile_path(cli->state, name);

@@ -17,7 +17,10 @@ static const struct {
         int (*run)(Cli *cli, int argc, char **argv);
         const char *arguments, *summary;
 } verbs[] = {
-#define VERB(name, arguments, summary) {#name, cmd_##name, arguments, summary}
+#define VERB(name, arguments, summary)                                                             \
+        {                                                                                          \
+#name, cmd_##name, arguments, summary                                              \
+        }
         VERB(record, "[--exact] -- CMD ARG...", "record what a start reads, in order"),
         VERB(run, "-- CMD ARG...", "first time: record; from then on: prefetch and start"),
         VERB(relocate, "NAME", "lay the data of a profile out contiguously, in order of first use"),

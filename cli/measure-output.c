@@ -17,11 +17,17 @@ static const struct {
         gsize offset;
         gboolean is_double;
 } figure_keys[] = {
-#define COUNT(field) { #field, G_STRUCT_OFFSET(MeasureFigures, field), FALSE }
-#define MS(field) { #field, G_STRUCT_OFFSET(MeasureFigures, field), TRUE }
-        COUNT(files),   COUNT(bytes),    COUNT(extents),     COUNT(runs),     COUNT(requests),
-        COUNT(seeks),   MS(seek_ms),     MS(rotation_ms),    MS(transfer_ms), MS(total_ms),
-        MS(sequential_ms),
+#define COUNT(field)                                                                               \
+        {                                                                                          \
+#field, G_STRUCT_OFFSET(MeasureFigures, field), FALSE                              \
+        }
+#define MS(field)                                                                                  \
+        {                                                                                          \
+#field, G_STRUCT_OFFSET(MeasureFigures, field), TRUE                               \
+        }
+        COUNT(files),    COUNT(bytes), COUNT(extents),    COUNT(runs),
+        COUNT(requests), COUNT(seeks), MS(seek_ms),       MS(rotation_ms),
+        MS(transfer_ms), MS(total_ms), MS(sequential_ms),
 #undef COUNT
 #undef MS
 };
@@ -60,7 +66,8 @@ add_figures(JsonBuilder *builder, const MeasureFigures *figures)
                 if (figure_keys[i].is_double)
                         json_add_double(builder, figure_keys[i].key, *(const double *)field);
                 else
-                        json_add_int(builder, figure_keys[i].key, (gint64) * (const guint64 *)field);
+                        json_add_int(builder, figure_keys[i].key,
+                                     (gint64) * (const guint64 *)field);
         }
 }
 
@@ -90,9 +97,9 @@ add_situations(JsonBuilder *builder, const GArray *situations)
 static const char *
 file_path(const MeasureOutput *output, guint number)
 {
-        return output->outside != NULL ?
-                       output->outside[number] :
-                       g_array_index(output->profile->files, ProfileFile, number).path;
+        return output->outside != NULL
+                       ? output->outside[number]
+                       : g_array_index(output->profile->files, ProfileFile, number).path;
 }
 
 static gboolean
@@ -147,8 +154,9 @@ measure_print_json(const MeasureOutput *output, GError **error)
         json_add_double(builder, "metadata_ms", output->load->result.metadata_ms);
         json_add_bool(builder, "metadata_known", output->layout->meta_known);
         json_add_string(builder, "confidence",
-                        output->layout->logical_addresses || !output->layout->meta_known ? "low" :
-                                                                                           "normal");
+                        output->layout->logical_addresses || !output->layout->meta_known
+                                ? "low"
+                                : "normal");
         json_add_skipped(builder, "skipped", output->skipped);
         if (output->situations->len > 0)
                 add_situations(builder, output->situations);
@@ -203,8 +211,9 @@ print_files(const MeasureOutput *output)
 
                 if (is_measured(output, i))
                         printf("%8" G_GUINT64_FORMAT "%8" G_GUINT64_FORMAT "%8" G_GUINT64_FORMAT
-                               "%10" G_GUINT64_FORMAT "%9.1f  %s\n", cost->bytes / 1024,
-                               cost->extents, cost->runs, cost->requests, file_ms(cost), quoted);
+                               "%10" G_GUINT64_FORMAT "%9.1f  %s\n",
+                               cost->bytes / 1024, cost->extents, cost->runs, cost->requests,
+                               file_ms(cost), quoted);
         }
 }
 
@@ -215,8 +224,8 @@ print_situations(const GArray *situations)
                "rotation", "transfer", "requests", "MiB");
         for (guint i = 0; i < situations->len; i++) {
                 const Estimate *estimate = &g_array_index(situations, Estimate, i);
-                g_autofree gchar *ends = g_strdup_printf("%.0f - %.0f", estimate->low_ms,
-                                                         estimate->high_ms);
+                g_autofree gchar *ends =
+                        g_strdup_printf("%.0f - %.0f", estimate->low_ms, estimate->high_ms);
 
                 printf("%-20s%9.0f%18s%9.0f%10.0f%10.0f%10" G_GUINT64_FORMAT "%8.1f\n",
                        estimate->name, estimate->total_ms, ends, estimate->cost.seek_ms,
@@ -259,7 +268,7 @@ measure_figures_load(const char *path, MeasureFigures *ret, GError **error)
         g_autoptr(GBytes) bytes = file_read(path, BEFORE_BYTES_MAX, error);
         g_autoptr(JsonParser) parser = json_parser_new();
         g_autofree gchar *quoted = path_quote(path);
-        MeasureFigures figures = { 0 };
+        MeasureFigures figures = {0};
         JsonObject *object;
         JsonNode *root, *node;
         const char *text;
@@ -282,8 +291,8 @@ measure_figures_load(const char *path, MeasureFigures *ret, GError **error)
                 if (node == NULL || !JSON_NODE_HOLDS_VALUE(node) ||
                     json_node_get_value_type(node) == G_TYPE_STRING) {
                         g_set_error(error, COMMON_ERROR, COMMON_ERROR_INPUT,
-                                    "%s lacks \"%s\"; make it with headstart measure --json", quoted,
-                                    figure_keys[i].key);
+                                    "%s lacks \"%s\"; make it with headstart measure --json",
+                                    quoted, figure_keys[i].key);
                         return FALSE;
                 }
                 if (figure_keys[i].is_double)

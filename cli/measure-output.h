@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* How `measure` prints what it found: a short table, or JSON; and reading its JSON back for --before. */
+/* How `measure` prints what it found: a short table, or JSON; and reading its JSON back for
+ * --before. */
 #pragma once
 
 #include "cli/cli.h"
@@ -13,14 +14,14 @@ typedef struct {
 } MeasureFigures;
 
 typedef struct {
-        const char *name;          /* of the profile, or NULL for a list */
+        const char *name; /* of the profile, or NULL for a list */
         const Profile *profile;
         const Layout *layout;
-        const LayoutDisk *disk;    /* the main one, NULL when nothing was measured */
+        const LayoutDisk *disk; /* the main one, NULL when nothing was measured */
         const LoadEstimate *load;
-        const GArray *files;       /* LaunchFileCost, or NULL */
-        const char *const *outside;/* paths to print, NULL: the profile's own */
-        const GArray *situations;  /* Estimate */
+        const GArray *files;        /* LaunchFileCost, or NULL */
+        const char *const *outside; /* paths to print, NULL: the profile's own */
+        const GArray *situations;   /* Estimate */
         const GPtrArray *skipped;
         MeasureFigures figures;
         const MeasureFigures *before; /* or NULL */

@@ -134,7 +134,8 @@ cli_load_profile(const Cli *cli, const char *name, GError **error)
         if (access(path, F_OK) < 0 && errno == ENOENT) {
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_USAGE,
                             "no profile named %s in %s; make one with: headstart record --name %s "
-                            "-- COMMAND", quoted, cli->state, quoted);
+                            "-- COMMAND",
+                            quoted, cli->state, quoted);
                 return NULL;
         }
         return profile_load(path, error);

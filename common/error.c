@@ -7,7 +7,7 @@
 
 #include "common/quote.h"
 
-G_DEFINE_QUARK(headstart-common-error, common_error)
+G_DEFINE_QUARK(headstart - common - error, common_error)
 
 void
 error_set_errno(GError **error, CommonError code, int errnum, const char *operation,

@@ -29,7 +29,7 @@ typedef enum {
         EXIT_STATUS_USAGE = 2,
         EXIT_STATUS_PARTIAL = 3,
         EXIT_STATUS_UNSUPPORTED = 77,
-        EXIT_STATUS_OWN_FAILURE = 125,   /* run, record -- CMD: headstart itself failed */
+        EXIT_STATUS_OWN_FAILURE = 125, /* run, record -- CMD: headstart itself failed */
         EXIT_STATUS_NOT_EXECUTABLE = 126,
         EXIT_STATUS_NOT_FOUND = 127,
         EXIT_STATUS_INTERRUPTED = 130,

@@ -69,8 +69,8 @@ file_write_all(int fd, const void *data, gsize length)
         return 0;
 }
 
-/* -1: not there, or a regular file. Else what writing to that which is there (a device, a pipe) gave: 0 or
- * an errno. A rename would put a file in the place of /dev/null. */
+/* -1: not there, or a regular file. Else what writing to that which is there (a device, a pipe)
+ * gave: 0 or an errno. A rename would put a file in the place of /dev/null. */
 static int
 write_special(const char *path, const void *data, gsize length)
 {

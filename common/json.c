@@ -113,8 +113,8 @@ json_print(JsonBuilder *builder, GError **error)
         text = json_generator_to_data(generator, &length);
         if (fwrite(text, 1, length, stdout) != length || fputc('\n', stdout) == EOF ||
             fflush(stdout) != 0) {
-                error_set_errno(error, COMMON_ERROR_FAILED, errno, "cannot write to standard output",
-                                NULL);
+                error_set_errno(error, COMMON_ERROR_FAILED, errno,
+                                "cannot write to standard output", NULL);
                 return FALSE;
         }
         return TRUE;

@@ -27,7 +27,6 @@ typedef struct {
         guint8 sha256[32];
 } Header;
 
-
 /* name, argv, created, source, flags, lost, unnamed, elapsed, cpu, page; fs; files; ranges; meta */
 #define BODY_FORMAT "(ayaayxuuttttua(ayayu)a(uutttxay)a(uuttt)a(uqqttt))"
 
@@ -78,14 +77,13 @@ body_build(const Profile *profile)
                 g_variant_builder_add(&meta, "(uqqttt)", m->fs, m->kind, m->flags, m->inode,
                                       m->index, m->first_use_us);
         }
-        return g_variant_new("(@ayaayxuuttttua(ayayu)a(uutttxay)a(uuttt)a(uqqttt))",
-                             bytes_variant(profile->name), &argv, profile->created_us,
-                             (guint32)profile->source,
-                             (profile->exact ? FLAG_EXACT : 0) |
-                                     (profile->complete ? FLAG_COMPLETE : 0) |
-                                     (profile->cpu_warm ? FLAG_CPU_WARM : 0),
-                             profile->lost_events, profile->unnamed_files, profile->elapsed_us,
-                             profile->cpu_us, profile->page_bytes, &fs, &files, &ranges, &meta);
+        return g_variant_new(
+                "(@ayaayxuuttttua(ayayu)a(uutttxay)a(uuttt)a(uqqttt))",
+                bytes_variant(profile->name), &argv, profile->created_us, (guint32)profile->source,
+                (profile->exact ? FLAG_EXACT : 0) | (profile->complete ? FLAG_COMPLETE : 0) |
+                        (profile->cpu_warm ? FLAG_CPU_WARM : 0),
+                profile->lost_events, profile->unnamed_files, profile->elapsed_us, profile->cpu_us,
+                profile->page_bytes, &fs, &files, &ranges, &meta);
 }
 
 static GBytes *
@@ -215,9 +213,8 @@ body_parse(GVariant *body, Profile *profile)
 
                 g_array_set_size(profile->ranges, n);
                 for (gsize i = 0; i < n; i++)
-                        g_array_index(profile->ranges, ProfileRange, i) =
-                                (ProfileRange){r[i].file, r[i].cause, r[i].offset, r[i].length,
-                                               r[i].first_use};
+                        g_array_index(profile->ranges, ProfileRange, i) = (ProfileRange){
+                                r[i].file, r[i].cause, r[i].offset, r[i].length, r[i].first_use};
         }
         {
                 struct {
@@ -229,8 +226,8 @@ body_parse(GVariant *body, Profile *profile)
                 g_array_set_size(profile->meta, n);
                 for (gsize i = 0; i < n; i++)
                         g_array_index(profile->meta, ProfileMeta, i) =
-                                (ProfileMeta){m[i].fs, m[i].kind, m[i].flags, m[i].inode,
-                                              m[i].index, m[i].first_use};
+                                (ProfileMeta){m[i].fs,    m[i].kind,  m[i].flags,
+                                              m[i].inode, m[i].index, m[i].first_use};
         }
         return TRUE;
 }

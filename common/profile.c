@@ -141,8 +141,7 @@ profile_used_bytes(const Profile *profile)
 
         for (guint i = 0; i < profile->ranges->len; i++) {
                 const ProfileRange *range = &g_array_index(profile->ranges, ProfileRange, i);
-                const ProfileFile *file =
-                        &g_array_index(profile->files, ProfileFile, range->file);
+                const ProfileFile *file = &g_array_index(profile->files, ProfileFile, range->file);
 
                 if (range->offset_bytes < file->size_bytes)
                         sum += MIN(range->length_bytes, file->size_bytes - range->offset_bytes);
@@ -179,17 +178,17 @@ profile_cause_name(ProfileCause cause)
 const char *
 profile_meta_kind_name(ProfileMetaKind kind)
 {
-        static const char *const names[] = {"inode",         "dir-block",    "extent-node",
-                                            "xattr-block",   "symlink-block", "block-bitmap",
+        static const char *const names[] = {"inode",       "dir-block",     "extent-node",
+                                            "xattr-block", "symlink-block", "block-bitmap",
                                             "inode-bitmap"};
 
         return (guint)kind < G_N_ELEMENTS(names) ? names[kind] : "unknown";
 }
 
-#define INVALID(...)                                                                              \
-        do {                                                                                      \
-                g_set_error(error, COMMON_ERROR, COMMON_ERROR_INPUT, __VA_ARGS__);                \
-                return FALSE;                                                                     \
+#define INVALID(...)                                                                               \
+        do {                                                                                       \
+                g_set_error(error, COMMON_ERROR, COMMON_ERROR_INPUT, __VA_ARGS__);                 \
+                return FALSE;                                                                      \
         } while (0)
 
 static gboolean
@@ -288,7 +287,8 @@ profile_validate(const Profile *profile, GError **error)
                 const ProfileFile *file = &g_array_index(profile->files, ProfileFile, i);
 
                 if (file->fs >= profile->fs->len)
-                        INVALID("file %u names file system %u of %u", i, file->fs, profile->fs->len);
+                        INVALID("file %u names file system %u of %u", i, file->fs,
+                                profile->fs->len);
                 if (!path_valid(file->path))
                         INVALID("the path of file %u is not valid", i);
                 if (file->size_bytes > (guint64)G_MAXINT64 - profile->page_bytes)

@@ -27,8 +27,8 @@ progress_new(const char *label, gboolean enabled)
         return progress;
 }
 
-/* A terminal that is stopped (^S) or slow is not ready: then nothing is written. The kernel takes at
- * least a short line once poll says so. */
+/* A terminal that is stopped (^S) or slow is not ready: then nothing is written. The kernel takes
+ * at least a short line once poll says so. */
 static void
 draw(const char *text)
 {
@@ -55,15 +55,15 @@ progress_update(Progress *progress, guint64 done, guint64 total, const char *uni
         progress->last_us = now;
         if (total > 0) {
                 double left_s = done ? (double)(now - progress->begin_us) / 1e6 *
-                                               ((double)total / (double)done - 1)
+                                                ((double)total / (double)done - 1)
                                      : 0;
 
                 line = g_strdup_printf("\r%s: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
                                        " %s, %.0f s left\033[K",
                                        progress->label, done, total, unit, MAX(left_s, 0));
         } else {
-                line = g_strdup_printf("\r%s: %" G_GUINT64_FORMAT " %s\033[K", progress->label, done,
-                                       unit);
+                line = g_strdup_printf("\r%s: %" G_GUINT64_FORMAT " %s\033[K", progress->label,
+                                       done, unit);
         }
         draw(line);
         progress->drawn = TRUE;

@@ -7,8 +7,9 @@
 
 #include <glib.h>
 
-/* Returns the bytes as printable UTF-8 on one line: control characters, bytes that are not UTF-8 and
- * the backslash become \n, \t, \\ or \xHH; nothing else changes and no quotation marks are added. */
+/* Returns the bytes as printable UTF-8 on one line: control characters, bytes that are not UTF-8
+ * and the backslash become \n, \t, \\ or \xHH; nothing else changes and no quotation marks are
+ * added. */
 gchar *path_quote(const char *bytes);
 
 /* As path_quote(), for bytes that may hold NUL. */

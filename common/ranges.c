@@ -42,7 +42,8 @@ whole_files(const Profile *profile)
         for (guint i = 0; i < profile->files->len; i++) {
                 const ProfileFile *file = &g_array_index(profile->files, ProfileFile, i);
                 OrderedRange range = {.file = i,
-                                      .length_bytes = round_up(file->size_bytes, profile->page_bytes),
+                                      .length_bytes =
+                                              round_up(file->size_bytes, profile->page_bytes),
                                       .first_use_us = file->first_use_us,
                                       .used_bytes = used[i]};
 
@@ -75,17 +76,16 @@ ranges_from_profile(const Profile *profile, const RangesOptions *options)
         sorted = g_array_sized_new(FALSE, TRUE, sizeof(OrderedRange), profile->ranges->len);
         for (guint i = 0; i < profile->ranges->len; i++) {
                 const ProfileRange *r = &g_array_index(profile->ranges, ProfileRange, i);
-                guint64 end = round_up(
-                        g_array_index(profile->files, ProfileFile, r->file).size_bytes,
-                        profile->page_bytes);
+                guint64 end =
+                        round_up(g_array_index(profile->files, ProfileFile, r->file).size_bytes,
+                                 profile->page_bytes);
                 OrderedRange range = {.file = r->file,
                                       .offset_bytes = r->offset_bytes,
                                       .first_use_us = r->first_use_us};
 
                 if (r->offset_bytes >= end)
                         continue;
-                range.length_bytes = range.used_bytes =
-                        MIN(r->length_bytes, end - r->offset_bytes);
+                range.length_bytes = range.used_bytes = MIN(r->length_bytes, end - r->offset_bytes);
                 g_array_append_val(sorted, range);
         }
         g_array_sort(sorted, compare_place);

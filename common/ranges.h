@@ -18,14 +18,16 @@ typedef struct {
 } OrderedRange;
 
 typedef struct {
-        guint64 gap_bytes;       /* merge two used ranges of a file whose gap is not larger; default 16384 */
-        guint64 window_us;       /* but only if their first uses lie within this; 0 = no limit */
-        gboolean whole_files;    /* every file as one range from 0 to its size, at its first use */
+        guint64 gap_bytes; /* merge two used ranges of a file whose gap is not larger; default 16384
+                            */
+        guint64 window_us; /* but only if their first uses lie within this; 0 = no limit */
+        gboolean whole_files; /* every file as one range from 0 to its size, at its first use */
 } RangesOptions;
 
 #define RANGES_GAP_BYTES_DEFAULT (4 * 4096)
 
-/* Returns a GArray of OrderedRange in order of first use (ties: file, offset). options NULL = defaults. */
+/* Returns a GArray of OrderedRange in order of first use (ties: file, offset). options NULL =
+ * defaults. */
 GArray *ranges_from_profile(const Profile *profile, const RangesOptions *options);
 
 /* The same with whole_files, for every unit a profile can be planned in. Sum of length_bytes. */

@@ -38,7 +38,8 @@ setting_free(gpointer data)
         g_free(setting);
 }
 
-/* The start time of a process (clock ticks since boot), which tells a process id used again; 0 when gone. */
+/* The start time of a process (clock ticks since boot), which tells a process id used again; 0 when
+ * gone. */
 static guint64
 process_start_ticks(gint64 pid)
 {
@@ -68,7 +69,8 @@ table_write(GError **error)
         g_autoptr(GByteArray) bytes = g_byte_array_new();
 
         if (g_mkdir_with_parents(FOLDER, 0755) < 0) {
-                error_set_errno(error, COMMON_ERROR_FAILED, errno, "cannot make the folder", FOLDER);
+                error_set_errno(error, COMMON_ERROR_FAILED, errno, "cannot make the folder",
+                                FOLDER);
                 return FALSE;
         }
         for (guint i = 0; i < changed->len; i++) {
@@ -98,7 +100,8 @@ setting_read(const char *path, GError **error)
         gchar *open_mark, *close_mark;
 
         if (!g_file_get_contents(path, &text, NULL, NULL)) {
-                error_set_errno(error, COMMON_ERROR_FAILED, errno ? errno : EIO, "cannot read", path);
+                error_set_errno(error, COMMON_ERROR_FAILED, errno ? errno : EIO, "cannot read",
+                                path);
                 return NULL;
         }
         g_strstrip(text);
@@ -137,7 +140,8 @@ settings_change(const char *path, const char *value, GError **error)
         }
         failed = -setting_write(path, value);
         if (failed) {
-                error_set_errno(error, COMMON_ERROR_FAILED, failed, "cannot change the setting", path);
+                error_set_errno(error, COMMON_ERROR_FAILED, failed, "cannot change the setting",
+                                path);
                 return FALSE;
         }
         return TRUE;

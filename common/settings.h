@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Settings of the machine that headstart changes for a while (a device's readahead, ext4's inode
- * readahead, allocator hints), in one table on disk with their old values, so that every way out puts
- * them back: settings_restore_all() on normal exit and on signals, settings_repair() at the next
- * start after a kill.
+ * readahead, allocator hints), in one table on disk with their old values, so that every way out
+ * puts them back: settings_restore_all() on normal exit and on signals, settings_repair() at the
+ * next start after a kill.
  *
  * The table is /run/headstart/settings-PID (one "path NUL old value NUL" record a setting, fsynced
  * before the setting is written). A table whose process is gone is repaired.

@@ -51,8 +51,8 @@ state_prepare(const char *state, GError **error)
         for (guint i = 0; i < G_N_ELEMENTS(folders); i++) {
                 g_autofree gchar *path = g_build_filename(state, folders[i].folder, NULL);
 
-                if ((g_mkdir_with_parents(state, 0755) < 0 ||
-                     mkdir(path, folders[i].mode) < 0) && errno != EEXIST) {
+                if ((g_mkdir_with_parents(state, 0755) < 0 || mkdir(path, folders[i].mode) < 0) &&
+                    errno != EEXIST) {
                         error_set_errno(error, COMMON_ERROR_FAILED, errno, "cannot make the folder",
                                         path);
                         return FALSE;

@@ -2,10 +2,11 @@
 /*
  * The block device below a file system, from sysfs.
  *
- * A partition is followed to its drive by the folder it lies in. Device mapper is followed only where
- * the mapping is one straight line (one linear or crypt target, or linear targets that continue one
- * another): its table is asked from the kernel, which needs root. Everything else that lies on other
- * devices has no position. A loop device counts as the drive: what its file does is another matter.
+ * A partition is followed to its drive by the folder it lies in. Device mapper is followed only
+ * where the mapping is one straight line (one linear or crypt target, or linear targets that
+ * continue one another): its table is asked from the kernel, which needs root. Everything else that
+ * lies on other devices has no position. A loop device counts as the drive: what its file does is
+ * another matter.
  */
 #include "measure/device.h"
 
@@ -18,7 +19,7 @@
 
 #include "common/fd.h"
 
-G_DEFINE_QUARK(headstart-device-error, device_error)
+G_DEFINE_QUARK(headstart - device - error, device_error)
 
 #define SECTOR_BYTES 512
 #define STACK_MAX 16 /* device-mapper layers; more mean a loop in a faked sysfs */
@@ -78,8 +79,8 @@ parse_dev(const char *text, dev_t *ret)
 }
 
 typedef struct {
-        gboolean known;         /* the table could be read */
-        gboolean straight;      /* one line onto `below` at `offset_bytes` */
+        gboolean known;    /* the table could be read */
+        gboolean straight; /* one line onto `below` at `offset_bytes` */
         gboolean copy_on_write;
         dev_t below;
         guint64 offset_bytes;
@@ -119,7 +120,8 @@ mapping_add(Mapping *mapping, const struct dm_target_spec *spec, const char *par
         }
 }
 
-/* Asks the kernel for the table of a device-mapper device. Not known when it does not say (no root). */
+/* Asks the kernel for the table of a device-mapper device. Not known when it does not say (no
+ * root). */
 static Mapping
 mapping_load(dev_t dev)
 {

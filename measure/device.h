@@ -15,19 +15,19 @@ typedef enum {
 } DeviceError;
 
 typedef struct {
-        dev_t dev;              /* the device the file system is on (partition, loop, dm) */
-        gchar *node;            /* /dev/... */
-        guint64 offset_bytes;   /* of dev on the drive: partition start, dm-linear offset */
-        guint64 size_bytes;     /* of dev */
-        dev_t disk;             /* the whole drive */
-        gchar *disk_name;       /* kernel name: "sda" */
-        gchar *disk_model;      /* sysfs device/model, or "" */
+        dev_t dev;            /* the device the file system is on (partition, loop, dm) */
+        gchar *node;          /* /dev/... */
+        guint64 offset_bytes; /* of dev on the drive: partition start, dm-linear offset */
+        guint64 size_bytes;   /* of dev */
+        dev_t disk;           /* the whole drive */
+        gchar *disk_name;     /* kernel name: "sda" */
+        gchar *disk_model;    /* sysfs device/model, or "" */
         guint64 disk_size_bytes;
-        gboolean rotational;    /* queue/rotational: often wrong, see docs */
+        gboolean rotational;       /* queue/rotational: often wrong, see docs */
         guint64 max_request_bytes; /* queue/max_sectors_kb */
         guint64 readahead_bytes;   /* queue/read_ahead_kb */
-        gchar *scheduler;       /* the active one: "none", "mq-deadline", "bfq" */
-        gboolean position_known; /* FALSE: striped, RAID, thin; offset_bytes means nothing */
+        gchar *scheduler;          /* the active one: "none", "mq-deadline", "bfq" */
+        gboolean position_known;   /* FALSE: striped, RAID, thin; offset_bytes means nothing */
         gboolean copy_on_write; /* a device-mapper snapshot, its origin or a thin volume lies below:
                                    every block written for the first time takes space elsewhere */
 } Device;

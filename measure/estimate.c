@@ -9,12 +9,12 @@
 #define NEAR_BYTES (64 * 1024)      /* the drive reads over such a gap */
 #define RANDOM_SEED 20060601
 
-static const char *const situations[] = { "cold",        "cold-1024", "cold-8192",
-                                          "whole-files", "prefetch",  "relocated",
-                                          "relocated-prefetch", "warm", NULL };
+static const char *const situations[] = {
+        "cold",      "cold-1024",          "cold-8192", "whole-files", "prefetch",
+        "relocated", "relocated-prefetch", "warm",      NULL};
 
-/* `headstart run` until its first read: loading the program and the pack, two forks. Measured 35 to 40 ms
- * on one virtual machine of two cores, with everything in memory. */
+/* `headstart run` until its first read: loading the program and the pack, two forks. Measured 35 to
+ * 40 ms on one virtual machine of two cores, with everything in memory. */
 #define RUN_SETUP_MS 35
 /* Submitting one read, sleeping and waking up; measured 30 to 60 us on the same machine. */
 #define CPU_MS_PER_LONE_READ 0.04
@@ -69,13 +69,13 @@ place_ranges(const Layout *layout, const GArray *ranges)
 {
         GArray *out = g_array_new(FALSE, TRUE, sizeof(Placed));
         g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Extent));
-        Placed last = { 0 };
+        Placed last = {0};
 
         for (guint i = 0; i < ranges->len; i++) {
                 OrderedRange range = g_array_index(ranges, OrderedRange, i);
                 guint64 end = range.offset_bytes + range.length_bytes;
-                Placed piece = { .range = range, .disk = last.disk,
-                                 .position_bytes = last.position_bytes };
+                Placed piece = {
+                        .range = range, .disk = last.disk, .position_bytes = last.position_bytes};
                 gboolean placed = FALSE;
                 guint64 next = 0;
 
@@ -94,7 +94,8 @@ place_ranges(const Layout *layout, const GArray *ranges)
                                 placed = FALSE;
                         }
                         if (!placed) {
-                                piece.disk = g_array_index(layout->files, LayoutFile, range.file).disk;
+                                piece.disk =
+                                        g_array_index(layout->files, LayoutFile, range.file).disk;
                                 piece.position_bytes = part->physical_bytes;
                                 placed = TRUE;
                         }
@@ -116,7 +117,8 @@ count_near_runs(const GArray *placed)
         for (guint i = 0; i < placed->len; i++) {
                 const Placed *piece = &g_array_index(placed, Placed, i);
 
-                if (i == 0 || piece->position_bytes < end || piece->position_bytes - end > NEAR_BYTES)
+                if (i == 0 || piece->position_bytes < end ||
+                    piece->position_bytes - end > NEAR_BYTES)
                         runs++;
                 end = piece->position_bytes + piece->range.length_bytes;
         }
@@ -180,8 +182,9 @@ estimate_reading_order(const Profile *profile, const Layout *layout, ReadingOrde
         g_array_set_size(ranges, 0);
         for (guint i = 0; i < placed->len; i++) {
                 const Placed *piece = &g_array_index(placed, Placed, i);
-                OrderedRange *last = ranges->len > 0 ?
-                                &g_array_index(ranges, OrderedRange, ranges->len - 1) : NULL;
+                OrderedRange *last = ranges->len > 0
+                                             ? &g_array_index(ranges, OrderedRange, ranges->len - 1)
+                                             : NULL;
 
                 if (last != NULL && last->file == piece->range.file &&
                     last->offset_bytes + last->length_bytes == piece->range.offset_bytes)
@@ -203,7 +206,8 @@ readahead_of(const EstimateInput *input, const GArray *ranges)
                 return input->readahead_bytes;
         if (layout->disks->len == 0)
                 return 128 * KIB;
-        return ((LayoutDisk *)layout->disks->pdata[layout_main_disk(layout, ranges)])->readahead_bytes;
+        return ((LayoutDisk *)layout->disks->pdata[layout_main_disk(layout, ranges)])
+                ->readahead_bytes;
 }
 
 static void
@@ -218,7 +222,8 @@ simulate(LaunchPlan *plan, double cpu_ms, Estimate *ret)
         launch_simulate(plan, &together, NULL);
         ret->total_ms = together.total_ms;
         ret->cost = together.cost;
-        /* Another schedule can give another order of reading: the point may lie a little outside. */
+        /* Another schedule can give another order of reading: the point may lie a little outside.
+         */
         ret->low_ms = MIN(MAX(cpu_ms, alone.total_ms), together.total_ms);
         ret->high_ms = MAX(cpu_ms + alone.total_ms, together.total_ms);
 }
@@ -229,8 +234,9 @@ estimate_situation(const EstimateInput *input, const char *name, Estimate *ret)
         g_autoptr(GArray) ranges = ranges_from_profile(input->profile, NULL);
         g_autoptr(GArray) reading = NULL;
         g_autoptr(Layout) relocated = NULL;
-        LaunchPlan plan = { .profile = input->profile, .layout = input->layout,
-                            .readahead_bytes = readahead_of(input, ranges) };
+        LaunchPlan plan = {.profile = input->profile,
+                           .layout = input->layout,
+                           .readahead_bytes = readahead_of(input, ranges)};
         guint which = 0;
 
         if (strcmp(name, "whole") == 0)
@@ -240,8 +246,10 @@ estimate_situation(const EstimateInput *input, const char *name, Estimate *ret)
         if (situations[which] == NULL)
                 return FALSE;
         name = situations[which];
-        *ret = (Estimate){ .name = name, .total_ms = input->cpu_ms, .low_ms = input->cpu_ms,
-                           .high_ms = input->cpu_ms };
+        *ret = (Estimate){.name = name,
+                          .total_ms = input->cpu_ms,
+                          .low_ms = input->cpu_ms,
+                          .high_ms = input->cpu_ms};
         if (strcmp(name, "warm") == 0)
                 return TRUE;
         if (strcmp(name, "cold-1024") == 0)
@@ -274,13 +282,15 @@ estimate_load(const EstimateInput *input, LoadEstimate *ret, GArray **ret_files)
         const Layout *layout = input->layout;
         g_autoptr(GArray) reading = estimate_reading_order(input->profile, layout, input->order);
         g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Extent));
-        LaunchPlan plan = { .profile = input->profile, .layout = layout, .prefetch = reading,
-                            .readahead_bytes = readahead_of(input, reading) };
+        LaunchPlan plan = {.profile = input->profile,
+                           .layout = layout,
+                           .prefetch = reading,
+                           .readahead_bytes = readahead_of(input, reading)};
         guint32 main_disk = layout_main_disk(layout, reading), disk, last_disk = LAYOUT_NO_DISK;
         guint64 end = 0;
         double place = 0;
 
-        *ret = (LoadEstimate){ 0 };
+        *ret = (LoadEstimate){0};
         launch_simulate(&plan, &ret->result, ret_files);
         for (guint i = 0; i < reading->len; i++) {
                 const OrderedRange *range = &g_array_index(reading, OrderedRange, i);
@@ -297,8 +307,8 @@ estimate_load(const EstimateInput *input, LoadEstimate *ret, GArray **ret_files)
                         ret->bytes += part->length_bytes;
                         ret->runs += new_run;
                         if (ret_files != NULL) {
-                                LaunchFileCost *file = &g_array_index(*ret_files, LaunchFileCost,
-                                                                      range->file);
+                                LaunchFileCost *file =
+                                        &g_array_index(*ret_files, LaunchFileCost, range->file);
 
                                 file->extents++;
                                 file->runs += new_run;
@@ -313,7 +323,9 @@ estimate_load(const EstimateInput *input, LoadEstimate *ret, GArray **ret_files)
                 const DiskModel *model = ((LayoutDisk *)layout->disks->pdata[main_disk])->model;
                 guint64 used = MIN(profile_used_bytes(input->profile), ret->bytes);
 
-                ret->sequential_ms = (double)used / disk_model_rate_bytes_per_ms(model,
-                                place / (double)ret->bytes / (double)MAX(model->capacity_bytes, 1));
+                ret->sequential_ms = (double)used /
+                                     disk_model_rate_bytes_per_ms(
+                                             model, place / (double)ret->bytes /
+                                                            (double)MAX(model->capacity_bytes, 1));
         }
 }

@@ -14,7 +14,7 @@
 static void
 add_segment(GArray **spans, guint64 offset, guint64 length, guint32 page_bytes)
 {
-        PageSpan span = { .first_page = offset / page_bytes };
+        PageSpan span = {.first_page = offset / page_bytes};
 
         if (length == 0 || length > G_MAXINT64 || offset > G_MAXINT64)
                 return;

@@ -4,8 +4,8 @@
 
 #include <glib.h>
 
-/* Returns a GArray of PageSpan (measure/readahead-sim.h), or NULL when the file is no ELF file of this
- * machine's byte order or has no such part. Reads at most its first 8 KiB. */
+/* Returns a GArray of PageSpan (measure/readahead-sim.h), or NULL when the file is no ELF file of
+ * this machine's byte order or has no such part. Reads at most its first 8 KiB. */
 GArray *executable_spans(int fd, guint32 page_bytes);
 /* The same from the file's first bytes. Pure; the bytes are untrusted. */
 GArray *executable_spans_parse(const void *bytes, gsize length, guint32 page_bytes);

@@ -52,14 +52,12 @@ extent_map_free(ExtentMap *map)
 /* Flags that say something about the file's end or the call, not about the place. */
 #define FLAGS_IGNORED (FIEMAP_EXTENT_LAST | FIEMAP_EXTENT_MERGED)
 
-#define FLAGS_NO_PLACE                                                                             \
-        (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_DATA_INLINE)
+#define FLAGS_NO_PLACE (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_DATA_INLINE)
 
 static void
 add_extent(GArray *extents, Extent extent)
 {
-        Extent *last =
-                extents->len ? &g_array_index(extents, Extent, extents->len - 1) : NULL;
+        Extent *last = extents->len ? &g_array_index(extents, Extent, extents->len - 1) : NULL;
 
         extent.flags &= ~(guint32)FLAGS_IGNORED;
         if (extent.length_bytes == 0)

@@ -11,13 +11,13 @@ typedef struct {
         guint64 logical_bytes;
         guint64 physical_bytes; /* on the file system's device */
         guint64 length_bytes;
-        guint32 flags;          /* FIEMAP_EXTENT_* */
+        guint32 flags; /* FIEMAP_EXTENT_* */
 } Extent;
 
 typedef struct {
-        GArray *extents;  /* Extent, ascending logical, holes left out; pieces that touch both logically
-                             and physically with equal flags are joined */
-        gboolean fibmap;  /* read with FIBMAP */
+        GArray *extents; /* Extent, ascending logical, holes left out; pieces that touch both
+                            logically and physically with equal flags are joined */
+        gboolean fibmap; /* read with FIBMAP */
         gboolean logical_addresses; /* btrfs and compressed extents: places are not the drive's */
 } ExtentMap;
 

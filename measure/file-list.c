@@ -73,15 +73,15 @@ skip_errno(FileList *list, const char *path, int errnum)
         else if (errnum == ENOENT || errnum == ENOTDIR)
                 skip(list, path, "there is no such file");
         else
-                g_ptr_array_add(list->skipped, skipped_new(path, "cannot be looked at: %s",
-                                                           g_strerror(errnum)));
+                g_ptr_array_add(list->skipped,
+                                skipped_new(path, "cannot be looked at: %s", g_strerror(errnum)));
 }
 
 /* A descriptor that only stands for the place: nothing is opened that could block or act. */
 static int
 look_at(const FileList *list, const char *path)
 {
-        struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
         auto_fd int root = -1;
 
         if (list->root == NULL)
@@ -128,8 +128,8 @@ add_file(FileList *list, const char *path, const struct stat *st)
         gchar *key = g_strdup_printf("%llx:%llx", (unsigned long long)st->st_dev,
                                      (unsigned long long)st->st_ino);
         guint32 page = list->profile->page_bytes;
-        ProfileFile file = { .inode = st->st_ino, .size_bytes = (guint64)st->st_size };
-        ProfileRange range = { .cause = PROFILE_CAUSE_OPEN };
+        ProfileFile file = {.inode = st->st_ino, .size_bytes = (guint64)st->st_size};
+        ProfileRange range = {.cause = PROFILE_CAUSE_OPEN};
         g_autofree gchar *inside = NULL;
 
         if (!g_hash_table_add(list->seen, key))
@@ -169,8 +169,9 @@ add_directory(FileList *list, int at, const char *path, dev_t dev, guint depth)
                 fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         dir = fd >= 0 && depth < DEPTH_MAX ? fdopendir(dup(fd)) : NULL;
         if (dir == NULL) {
-                g_ptr_array_add(list->skipped, skipped_new(path, "cannot be listed: %s",
-                                depth < DEPTH_MAX ? g_strerror(errno) : "too deep"));
+                g_ptr_array_add(list->skipped,
+                                skipped_new(path, "cannot be listed: %s",
+                                            depth < DEPTH_MAX ? g_strerror(errno) : "too deep"));
                 return;
         }
         while ((entry = readdir(dir)) != NULL)
@@ -180,8 +181,8 @@ add_directory(FileList *list, int at, const char *path, dev_t dev, guint depth)
         g_ptr_array_sort(names, compare_names);
         for (guint i = 0; i < names->len; i++) {
                 const char *name = names->pdata[i];
-                g_autofree gchar *child = g_strconcat(strcmp(path, "/") == 0 ? "" : path, "/", name,
-                                                      NULL);
+                g_autofree gchar *child =
+                        g_strconcat(strcmp(path, "/") == 0 ? "" : path, "/", name, NULL);
                 auto_fd int look = openat(fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
                 struct stat st;
 
@@ -220,9 +221,10 @@ file_list_add(FileList *list, const char *path)
         else if (S_ISDIR(st.st_mode))
                 add_directory(list, look, resolved, st.st_dev, 0);
         else
-                skip(list, path, S_ISFIFO(st.st_mode) ? "a FIFO, not a regular file" :
-                                 S_ISSOCK(st.st_mode) ? "a socket, not a regular file" :
-                                                        "a device, not a regular file");
+                skip(list, path,
+                     S_ISFIFO(st.st_mode)   ? "a FIFO, not a regular file"
+                     : S_ISSOCK(st.st_mode) ? "a socket, not a regular file"
+                                            : "a device, not a regular file");
 }
 
 static GBytes *
@@ -248,8 +250,8 @@ read_standard_input(GError **error)
 gboolean
 file_list_read(FileList *list, const char *path, gboolean null, GError **error)
 {
-        g_autoptr(GBytes) bytes = strcmp(path, "-") == 0 ? read_standard_input(error) :
-                                                           file_read(path, LIST_BYTES_MAX, error);
+        g_autoptr(GBytes) bytes = strcmp(path, "-") == 0 ? read_standard_input(error)
+                                                         : file_read(path, LIST_BYTES_MAX, error);
         const char *text, *end, *next;
         gsize length;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A list of paths as a profile: every file whole, in the order given. What is no regular file is never
- * opened; what cannot be taken is counted with its reason, and the rest goes on.
+ * A list of paths as a profile: every file whole, in the order given. What is no regular file is
+ * never opened; what cannot be taken is counted with its reason, and the rest goes on.
  */
 #pragma once
 
@@ -11,8 +11,8 @@
 
 typedef struct {
         Profile *profile;
-        GPtrArray *outside;  /* gchar *: the resolved path in this namespace of every file */
-        GPtrArray *skipped;  /* Skipped (common/json.h) */
+        GPtrArray *outside; /* gchar *: the resolved path in this namespace of every file */
+        GPtrArray *skipped; /* Skipped (common/json.h) */
         /* private */
         GPtrArray *mounts, *fs_mounts;
         GHashTable *seen;

@@ -24,13 +24,15 @@ gboolean
 relocation_gain_estimate(const Profile *profile, const char *root, RelocationGain *ret,
                          GError **error)
 {
-        LayoutOptions options = { .root = root };
+        LayoutOptions options = {.root = root};
         Profile local = *profile; /* only `meta` is added to */
         g_autoptr(GArray) meta = g_array_copy(profile->meta);
         g_autoptr(GArray) ranges = ranges_from_profile(profile, NULL);
         g_autoptr(Layout) layout = NULL;
-        EstimateInput input = { .profile = &local, .cpu_ms = estimate_cpu_ms(profile),
-                                .readahead_bytes = G_MAXUINT64, .place_bytes = G_MAXUINT64 };
+        EstimateInput input = {.profile = &local,
+                               .cpu_ms = estimate_cpu_ms(profile),
+                               .readahead_bytes = G_MAXUINT64,
+                               .place_bytes = G_MAXUINT64};
         Estimate cold, prefetch, relocated;
         const LayoutDisk *disk;
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The event loop of a simulated start. At any moment the earliest of three kinds of event happens: a
- * drive completes a request, a walker (program or whole-file reader) touches its next page, the
- * prefetcher submits its next batch. A drive takes up new work only when all that happens by then is
- * done. Pure.
+ * The event loop of a simulated start. At any moment the earliest of three kinds of event happens:
+ * a drive completes a request, a walker (program or whole-file reader) touches its next page, the
+ * prefetcher submits its next batch. A drive takes up new work only when all that happens by then
+ * is done. Pure.
  */
 #include "measure/launch-sim.h"
 
 #include <math.h>
 
-#define PAGES_PER_READ_PROGRAM 8   /* a guess at what read(2) calls of programs ask for: 32 KiB */
-#define PAGES_PER_READ_READER 256  /* a tool that loads whole files: 1 MiB */
-#define INODE_READAHEAD_BLOCKS 32  /* ext4's default */
+#define PAGES_PER_READ_PROGRAM 8  /* a guess at what read(2) calls of programs ask for: 32 KiB */
+#define PAGES_PER_READ_READER 256 /* a tool that loads whole files: 1 MiB */
+#define INODE_READAHEAD_BLOCKS 32 /* ext4's default */
 /* As the replay engine and the compiler of packs have them. */
 #define PREFETCH_BATCH 64
 #define PREFETCH_BATCH_BYTES (8 * 1024 * 1024)
@@ -35,7 +35,7 @@ typedef enum { STEP_META, STEP_READ, STEP_FAULT } StepKind;
 
 typedef struct {
         StepKind kind;
-        guint32 object;      /* LayoutMeta or file */
+        guint32 object; /* LayoutMeta or file */
         guint64 page, pages;
         guint64 first_use_us;
 } Step;
@@ -43,12 +43,12 @@ typedef struct {
 typedef struct {
         GArray *steps;
         guint next;
-        guint64 page;        /* pages of the step that are done */
+        guint64 page; /* pages of the step that are done */
         guint64 pages_per_read;
         double cpu_per_page_ms;
-        double cpu_left_ms;  /* at the end: all of it when no page is touched */
-        double ready_ms;     /* of the next touch; INFINITY: waits, or done */
-        GArray *waits;       /* Wait */
+        double cpu_left_ms; /* at the end: all of it when no page is touched */
+        double ready_ms;    /* of the next touch; INFINITY: waits, or done */
+        GArray *waits;      /* Wait */
         gboolean done;
         double done_ms;
 } Walker;
@@ -67,13 +67,13 @@ typedef struct {
 typedef struct {
         const LaunchPlan *plan;
         const Layout *layout;
-        GPtrArray *drives;    /* DriveSim */
+        GPtrArray *drives; /* DriveSim */
         ReadaheadSim *cache;
-        GArray *reads;        /* scratch: ReadaheadRead */
-        GArray *extents;      /* scratch: Extent */
+        GArray *reads;   /* scratch: ReadaheadRead */
+        GArray *extents; /* scratch: Extent */
         GArray *segments;
-        GArray *tags;         /* TagPlaces */
-        GHashTable *meta;     /* block -> piece + 1 */
+        GArray *tags;     /* TagPlaces */
+        GHashTable *meta; /* block -> piece + 1 */
         guint64 metadata_blocks;
         double now_ms;
 } Sim;
@@ -109,7 +109,8 @@ unplug_all(Sim *sim)
                 drive_sim_unplug(sim->drives->pdata[i], sim->now_ms);
 }
 
-/* Puts the reads found by the cache on the drives; the places of each are remembered under its tag. */
+/* Puts the reads found by the cache on the drives; the places of each are remembered under its tag.
+ */
 static void
 submit_reads(Sim *sim, GArray *waits)
 {
@@ -118,7 +119,7 @@ submit_reads(Sim *sim, GArray *waits)
         for (guint i = 0; i < sim->reads->len; i++) {
                 const ReadaheadRead *read = &g_array_index(sim->reads, ReadaheadRead, i);
                 guint32 disk = g_array_index(sim->layout->files, LayoutFile, read->file).disk;
-                TagPlaces places = { .disk = disk, .first_segment = sim->segments->len };
+                TagPlaces places = {.disk = disk, .first_segment = sim->segments->len};
 
                 g_assert(read->tag == sim->tags->len);
                 g_array_set_size(sim->extents, 0);
@@ -126,15 +127,15 @@ submit_reads(Sim *sim, GArray *waits)
                             read->pages * page_bytes, sim->extents);
                 for (guint k = 0; k < sim->extents->len; k++) {
                         const Extent *extent = &g_array_index(sim->extents, Extent, k);
-                        Segment segment = { .logical_bytes = extent->logical_bytes,
-                                            .length_bytes = extent->length_bytes };
+                        Segment segment = {.logical_bytes = extent->logical_bytes,
+                                           .length_bytes = extent->length_bytes};
 
                         segment.piece = drive_sim_add(drive_of(sim, disk), extent->physical_bytes,
                                                       extent->length_bytes, read->file);
                         g_array_append_val(sim->segments, segment);
                         for (guint32 p = segment.piece;
                              waits != NULL && p < drive_sim_pieces(drive_of(sim, disk))->len; p++) {
-                                Wait wait = { disk, p };
+                                Wait wait = {disk, p};
 
                                 g_array_append_val(waits, wait);
                         }
@@ -161,11 +162,12 @@ wait_for_page(const Sim *sim, guint32 file, guint64 page, GArray *waits)
                 return;
         largest = drive_sim_model(drive_of(sim, places->disk))->max_request_bytes;
         for (guint i = 0; i < places->segments; i++) {
-                const Segment *segment = &g_array_index(sim->segments, Segment,
-                                                        places->first_segment + i);
+                const Segment *segment =
+                        &g_array_index(sim->segments, Segment, places->first_segment + i);
                 guint64 from = MAX(start, segment->logical_bytes);
-                guint64 end = MIN(start + page_bytes, segment->logical_bytes + segment->length_bytes);
-                Wait wait = { .disk = places->disk, .piece = segment->piece };
+                guint64 end =
+                        MIN(start + page_bytes, segment->logical_bytes + segment->length_bytes);
+                Wait wait = {.disk = places->disk, .piece = segment->piece};
 
                 if (from >= end)
                         continue;
@@ -181,7 +183,8 @@ wait_for_page(const Sim *sim, guint32 file, guint64 page, GArray *waits)
 static gint64
 meta_key(const LayoutMeta *meta, guint64 position_bytes)
 {
-        return (gint64)(((guint64)meta->disk << 54) ^ ((meta->offset_bytes + position_bytes) / 512));
+        return (gint64)(((guint64)meta->disk << 54) ^
+                        ((meta->offset_bytes + position_bytes) / 512));
 }
 
 static gboolean
@@ -190,7 +193,7 @@ meta_lookup(const Sim *sim, const LayoutMeta *meta, guint64 position_bytes, Wait
         gint64 key = meta_key(meta, position_bytes);
         guint value = GPOINTER_TO_UINT(g_hash_table_lookup(sim->meta, &key));
 
-        *ret = (Wait){ meta->disk, value - 1 };
+        *ret = (Wait){meta->disk, value - 1};
         return value != 0;
 }
 
@@ -198,8 +201,9 @@ static void
 meta_read(Sim *sim, const LayoutMeta *meta, guint64 position_bytes)
 {
         gint64 *key = g_new(gint64, 1);
-        guint32 piece = drive_sim_add(drive_of(sim, meta->disk), meta->offset_bytes + position_bytes,
-                                      meta->length_bytes, sim->layout->files->len);
+        guint32 piece =
+                drive_sim_add(drive_of(sim, meta->disk), meta->offset_bytes + position_bytes,
+                              meta->length_bytes, sim->layout->files->len);
 
         *key = meta_key(meta, position_bytes);
         g_hash_table_insert(sim->meta, key, GUINT_TO_POINTER(piece + 1));
@@ -246,9 +250,11 @@ static void
 add_meta_steps(const Layout *layout, GArray *steps)
 {
         for (guint32 i = 0; i < layout->meta->len; i++) {
-                Step step = { .kind = STEP_META, .object = i, .pages = 1,
-                              .first_use_us = g_array_index(layout->meta, LayoutMeta, i)
-                                                      .first_use_us };
+                Step step = {.kind = STEP_META,
+                             .object = i,
+                             .pages = 1,
+                             .first_use_us =
+                                     g_array_index(layout->meta, LayoutMeta, i).first_use_us};
 
                 g_array_append_val(steps, step);
         }
@@ -279,15 +285,17 @@ program_init(Walker *walker, const LaunchPlan *plan)
         add_meta_steps(plan->layout, walker->steps);
         for (guint i = 0; i < plan->profile->ranges->len; i++) {
                 const ProfileRange *range = &g_array_index(plan->profile->ranges, ProfileRange, i);
-                Step step = { .kind = range->cause == PROFILE_CAUSE_FAULT ? STEP_FAULT : STEP_READ,
-                              .object = range->file, .page = range->offset_bytes / page_bytes,
-                              .first_use_us = range->first_use_us };
+                Step step = {.kind = range->cause == PROFILE_CAUSE_FAULT ? STEP_FAULT : STEP_READ,
+                             .object = range->file,
+                             .page = range->offset_bytes / page_bytes,
+                             .first_use_us = range->first_use_us};
 
                 /* Mapped because it was there: without it there, nobody is known to have asked. */
                 if (range->cause == PROFILE_CAUSE_MAP)
                         continue;
-                step.pages = (range->offset_bytes + range->length_bytes + page_bytes - 1) /
-                             page_bytes - step.page;
+                step.pages =
+                        (range->offset_bytes + range->length_bytes + page_bytes - 1) / page_bytes -
+                        step.page;
                 g_array_append_val(walker->steps, step);
         }
         walker_start(walker, plan->cpu_ms, PAGES_PER_READ_PROGRAM);
@@ -300,7 +308,7 @@ reader_init(Walker *walker, const LaunchPlan *plan)
         add_meta_steps(plan->layout, walker->steps);
         for (guint32 i = 0; i < plan->profile->files->len; i++) {
                 const ProfileFile *file = &g_array_index(plan->profile->files, ProfileFile, i);
-                Step step = { .kind = STEP_READ, .object = i, .first_use_us = file->first_use_us };
+                Step step = {.kind = STEP_READ, .object = i, .first_use_us = file->first_use_us};
 
                 step.pages = (file->size_bytes + plan->layout->page_bytes - 1) /
                              plan->layout->page_bytes;
@@ -374,14 +382,15 @@ walker_step(Sim *sim, Walker *walker)
 
         walker_touch(sim, walker);
         if (!at_end)
-                walker->ready_ms = walker->waits->len > 0 ? INFINITY :
-                                                              sim->now_ms + walker_cpu_ms(walker);
+                walker->ready_ms =
+                        walker->waits->len > 0 ? INFINITY : sim->now_ms + walker_cpu_ms(walker);
 }
 
 static void
 walker_wake(Sim *sim, Walker *walker)
 {
-        if (walker->waits != NULL && walker->waits->len > 0 && still_waiting(sim, walker->waits) == 0)
+        if (walker->waits != NULL && walker->waits->len > 0 &&
+            still_waiting(sim, walker->waits) == 0)
                 walker->ready_ms = sim->now_ms + walker_cpu_ms(walker);
 }
 
@@ -439,7 +448,8 @@ bytes_in_flight(const Sim *sim, const GArray *waits)
                 const Wait *wait = &g_array_index(waits, Wait, i);
 
                 sum += g_array_index(drive_sim_pieces(drive_of(sim, wait->disk)), DrivePiece,
-                                     wait->piece).length_bytes;
+                                     wait->piece)
+                               .length_bytes;
         }
         return sum;
 }
@@ -450,12 +460,13 @@ prefetch_batch(Sim *sim, Prefetcher *prefetcher)
         guint64 page_bytes = sim->layout->page_bytes, bytes = 0;
 
         for (guint n = 0; n < PREFETCH_BATCH && bytes < PREFETCH_BATCH_BYTES &&
-                          prefetcher->next < prefetcher->ranges->len; n++) {
-                const OrderedRange *range = &g_array_index(prefetcher->ranges, OrderedRange,
-                                                           prefetcher->next);
+                          prefetcher->next < prefetcher->ranges->len;
+             n++) {
+                const OrderedRange *range =
+                        &g_array_index(prefetcher->ranges, OrderedRange, prefetcher->next);
                 guint64 from = range->offset_bytes + prefetcher->offset_bytes;
-                guint64 length = MIN(PREFETCH_PIECE_BYTES,
-                                     range->length_bytes - prefetcher->offset_bytes);
+                guint64 length =
+                        MIN(PREFETCH_PIECE_BYTES, range->length_bytes - prefetcher->offset_bytes);
 
                 readahead_sim_fetch(sim->cache, range->file, from / page_bytes,
                                     (length + page_bytes - 1) / page_bytes, sim->reads);
@@ -504,8 +515,8 @@ prefetcher_step(Sim *sim, Prefetcher *prefetcher, Walker *program)
 static void
 run(Sim *sim, Walker *program, Walker *reader, Prefetcher *prefetcher)
 {
-        while (!(program->steps != NULL ? program->done : prefetcher->ranges == NULL ||
-                                                                  prefetcher->done)) {
+        while (!(program->steps != NULL ? program->done
+                                        : prefetcher->ranges == NULL || prefetcher->done)) {
                 DriveSim *first = NULL;
                 double next_ms;
 
@@ -577,13 +588,15 @@ void
 launch_simulate(const LaunchPlan *plan, LaunchResult *ret, GArray **ret_files)
 {
         const Layout *layout = plan->layout;
-        Sim sim = { .plan = plan, .layout = layout };
-        Walker program = { .ready_ms = INFINITY }, reader = { .ready_ms = INFINITY };
-        Prefetcher prefetcher = { .ranges = plan->prefetch };
-        guint64 largest = layout->disks->len > 0 ?
-                                  ((LayoutDisk *)layout->disks->pdata[0])->model->max_request_bytes : 0;
+        Sim sim = {.plan = plan, .layout = layout};
+        Walker program = {.ready_ms = INFINITY}, reader = {.ready_ms = INFINITY};
+        Prefetcher prefetcher = {.ranges = plan->prefetch};
+        guint64 largest =
+                layout->disks->len > 0
+                        ? ((LayoutDisk *)layout->disks->pdata[0])->model->max_request_bytes
+                        : 0;
 
-        *ret = (LaunchResult){ 0 };
+        *ret = (LaunchResult){0};
         sim.drives = g_ptr_array_new_with_free_func((GDestroyNotify)drive_sim_free);
         for (guint i = 0; i < layout->disks->len; i++) {
                 const LayoutDisk *disk = layout->disks->pdata[i];

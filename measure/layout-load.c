@@ -24,11 +24,11 @@
 #include "measure/mounts.h"
 
 typedef struct {
-        Mount *mount;     /* NULL: not mounted */
-        gchar *name;      /* for messages */
+        Mount *mount; /* NULL: not mounted */
+        gchar *name;  /* for messages */
         Device *device;
         guint32 disk;
-        gchar *reason;    /* why its files are left out, or NULL */
+        gchar *reason; /* why its files are left out, or NULL */
         guint64 left_out;
 } Place;
 
@@ -37,9 +37,9 @@ typedef struct {
         const LayoutOptions *options;
         gchar *root;
         GPtrArray *mounts;
-        GPtrArray *places;  /* Place */
-        Mount *cached;      /* LayoutOptions.cached */
-        Place **fs_place;   /* of the first file of every file system of the profile */
+        GPtrArray *places; /* Place */
+        Mount *cached;     /* LayoutOptions.cached */
+        Place **fs_place;  /* of the first file of every file system of the profile */
         Layout *layout;
 } Loader;
 
@@ -76,7 +76,9 @@ find_disk(Loader *loader, const Device *device, guint32 *ret, GError **error)
         for (*ret = 0; *ret < layout->disks->len; (*ret)++)
                 if (((LayoutDisk *)layout->disks->pdata[*ret])->dev == device->disk)
                         return TRUE;
-        model = disk_model_new(name != NULL ? name : device->rotational ? "hdd-2006" : "ssd-sata",
+        model = disk_model_new(name != NULL         ? name
+                               : device->rotational ? "hdd-2006"
+                                                    : "ssd-sata",
                                error);
         if (model == NULL)
                 return FALSE;
@@ -120,15 +122,16 @@ place_new(Loader *loader, Mount *mount, const char *name, GError **error)
         }
         place->device = device_load(mount_device(mount), &local);
         if (place->device == NULL) {
-                place->reason = g_error_matches(local, DEVICE_ERROR, DEVICE_ERROR_NOT_A_DISK) ?
-                                        g_strdup_printf("%s is not on a disk", mount->type) :
-                                        g_strdup(local->message);
+                place->reason = g_error_matches(local, DEVICE_ERROR, DEVICE_ERROR_NOT_A_DISK)
+                                        ? g_strdup_printf("%s is not on a disk", mount->type)
+                                        : g_strdup(local->message);
                 loader->layout->not_a_disk = TRUE;
                 return place;
         }
         if (!place->device->position_known) {
                 place->reason = g_strdup_printf("%s is striped, RAID or thin: places on its drives "
-                                                "are not known", place->device->node);
+                                                "are not known",
+                                                place->device->node);
                 loader->layout->not_a_disk = TRUE;
                 return place;
         }
@@ -142,8 +145,8 @@ static Place *
 find_place(Loader *loader, const ProfileFile *file, const char *outside, GError **error)
 {
         const ProfileFs *fs = &g_array_index(loader->profile->fs, ProfileFs, file->fs);
-        Mount *mount = outside != NULL ? mount_find_path(loader->mounts, outside) :
-                                         mount_find_uuid(loader->mounts, fs->uuid);
+        Mount *mount = outside != NULL ? mount_find_path(loader->mounts, outside)
+                                       : mount_find_uuid(loader->mounts, fs->uuid);
         const char *name = mount != NULL ? mount->dir : fs->uuid[0] != '\0' ? fs->uuid : fs->type;
 
         for (guint i = 0; i < loader->places->len; i++) {
@@ -207,8 +210,9 @@ load_file(Loader *loader, const char *path, gboolean faults, LayoutFile *file)
                 return;
         }
         if (has_unallocated(file->map))
-                g_ptr_array_add(skipped, skipped_new(path, "part of it has no place on the disk yet "
-                                "(unknown until synced): that part is left out"));
+                g_ptr_array_add(skipped,
+                                skipped_new(path, "part of it has no place on the disk yet "
+                                                  "(unknown until synced): that part is left out"));
         loader->layout->logical_addresses |= file->map->logical_addresses;
         loader->layout->measured++;
         file->size_bytes = (guint64)st.st_size;
@@ -241,12 +245,12 @@ load_files(Loader *loader, GError **error)
         for (guint i = 0; i < profile->ranges->len; i++) {
                 const ProfileRange *range = &g_array_index(profile->ranges, ProfileRange, i);
 
-                faults[range->file] |= range->cause == PROFILE_CAUSE_FAULT ||
-                                       range->cause == PROFILE_CAUSE_MAP;
+                faults[range->file] |=
+                        range->cause == PROFILE_CAUSE_FAULT || range->cause == PROFILE_CAUSE_MAP;
         }
         for (guint32 i = 0; i < profile->files->len; i++) {
                 const ProfileFile *file = &g_array_index(profile->files, ProfileFile, i);
-                LayoutFile out = { .disk = LAYOUT_NO_DISK, .size_bytes = file->size_bytes };
+                LayoutFile out = {.disk = LAYOUT_NO_DISK, .size_bytes = file->size_bytes};
                 g_autofree gchar *path = outside_path(loader, file, i);
                 Place *place = find_place(loader, file, by_path ? path : NULL, error);
 
@@ -259,7 +263,7 @@ load_files(Loader *loader, GError **error)
                 } else if (path == NULL) {
                         g_ptr_array_add(loader->layout->skipped,
                                         skipped_new(file->path, "outside of what is mounted of its "
-                                                    "file system"));
+                                                                "file system"));
                 } else {
                         load_file(loader, path, faults[i], &out);
                 }
@@ -279,8 +283,8 @@ compare_first_use(gconstpointer a, gconstpointer b)
 {
         const LayoutMeta *left = a, *right = b;
 
-        return left->first_use_us < right->first_use_us ? -1 :
-                                         left->first_use_us > right->first_use_us;
+        return left->first_use_us < right->first_use_us ? -1
+                                                        : left->first_use_us > right->first_use_us;
 }
 
 static void
@@ -303,7 +307,8 @@ load_meta(Loader *loader, guint32 fs)
                 return;
         if (!g_str_has_prefix(place->mount->type, "ext")) {
                 g_autofree gchar *text = g_strdup_printf("metadata is known on ext2, ext3 and ext4 "
-                                                         "only, not on %s", place->mount->type);
+                                                         "only, not on %s",
+                                                         place->mount->type);
                 note_meta(loader->layout, text);
                 return;
         }
@@ -316,9 +321,11 @@ load_meta(Loader *loader, guint32 fs)
         for (guint i = 0; i < profile->meta->len; i++) {
                 const ProfileMeta *object = &g_array_index(profile->meta, ProfileMeta, i);
                 LayoutMeta meta = {
-                        .disk = place->disk, .length_bytes = metadata_reader_block_bytes(reader),
+                        .disk = place->disk,
+                        .length_bytes = metadata_reader_block_bytes(reader),
                         .offset_bytes = place->device->offset_bytes,
-                        .first_use_us = object->first_use_us, .kind = object->kind,
+                        .first_use_us = object->first_use_us,
+                        .kind = object->kind,
                 };
 
                 if (object->fs == fs && metadata_resolve(reader, object, &meta.position_bytes))
@@ -329,9 +336,9 @@ load_meta(Loader *loader, guint32 fs)
 Layout *
 layout_load(Profile *profile, const LayoutOptions *options, GError **error)
 {
-        static const LayoutOptions defaults = { 0 };
-        g_auto(Loader) loader = { .profile = profile,
-                                  .options = options != NULL ? options : &defaults };
+        static const LayoutOptions defaults = {0};
+        g_auto(Loader)
+                loader = {.profile = profile, .options = options != NULL ? options : &defaults};
 
         loader.layout = layout_new(profile->page_bytes > 0 ? profile->page_bytes : 4096);
         loader.places = g_ptr_array_new_with_free_func(place_free);
@@ -375,7 +382,8 @@ layout_load(Profile *profile, const LayoutOptions *options, GError **error)
 
                 if (place->left_out > 0)
                         g_ptr_array_add(loader.layout->skipped,
-                                        skipped_new(place->name, "%s (%" G_GUINT64_FORMAT " file%s)",
+                                        skipped_new(place->name,
+                                                    "%s (%" G_GUINT64_FORMAT " file%s)",
                                                     place->reason, place->left_out,
                                                     place->left_out == 1 ? "" : "s"));
         }

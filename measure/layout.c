@@ -106,8 +106,9 @@ compare_logical(gconstpointer a, gconstpointer b)
 {
         const Extent *left = a, *right = b;
 
-        return left->logical_bytes < right->logical_bytes ? -1 :
-                                          left->logical_bytes > right->logical_bytes;
+        return left->logical_bytes < right->logical_bytes
+                       ? -1
+                       : left->logical_bytes > right->logical_bytes;
 }
 
 static gint
@@ -115,8 +116,8 @@ compare_first_use(gconstpointer a, gconstpointer b)
 {
         const LayoutMeta *left = a, *right = b;
 
-        return left->first_use_us < right->first_use_us ? -1 :
-                                         left->first_use_us > right->first_use_us;
+        return left->first_use_us < right->first_use_us ? -1
+                                                        : left->first_use_us > right->first_use_us;
 }
 
 static void
@@ -205,8 +206,9 @@ layout_relocate(const Layout *layout, const GArray *ranges, guint64 place_bytes)
 
                 copy->model = disk_model_copy(disk->model);
                 g_ptr_array_add(result->disks, copy);
-                next[i] = i == main_disk && place_bytes != G_MAXUINT64 ?
-                                  place_bytes : middle_of(layout, ranges, i);
+                next[i] = i == main_disk && place_bytes != G_MAXUINT64
+                                  ? place_bytes
+                                  : middle_of(layout, ranges, i);
         }
         for (guint i = 0; i < layout->files->len; i++)
                 g_ptr_array_add(moved, g_array_new(FALSE, FALSE, sizeof(Extent)));
@@ -240,12 +242,15 @@ layout_relocate(const Layout *layout, const GArray *ranges, guint64 place_bytes)
                         file.map = overlay(file.map, parts);
                         if (before <= EXTENTS_IN_INODE &&
                             file.map->extents->len > EXTENTS_IN_INODE) {
-                                const LayoutFile *old = &g_array_index(layout->files, LayoutFile, i);
+                                const LayoutFile *old =
+                                        &g_array_index(layout->files, LayoutFile, i);
                                 LayoutMeta node = {
-                                        .disk = file.disk, .length_bytes = 4096,
+                                        .disk = file.disk,
+                                        .length_bytes = 4096,
                                         .offset_bytes = file.offset_bytes,
-                                        .position_bytes = g_array_index(old->map->extents, Extent, 0)
-                                                                  .physical_bytes,
+                                        .position_bytes =
+                                                g_array_index(old->map->extents, Extent, 0)
+                                                        .physical_bytes,
                                         .first_use_us = first_use_us[i],
                                         .kind = PROFILE_META_EXTENT_NODE,
                                 };

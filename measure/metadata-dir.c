@@ -3,9 +3,10 @@
  * Looking a name up in an ext4 directory as the kernel does, to learn which blocks that reads.
  *
  * Hashed directories (htree): block 0 holds the root of the index behind "." and ".."; each index
- * entry is (hash, block) and covers the hashes from its own to the next one's; a set lowest bit in the next
- * entry's hash means that a collision goes on there. Layouts: kernel fs/ext4/namei.c, struct dx_root,
- * dx_node, dx_entry. A collision that goes on behind the end of an index block is not followed.
+ * entry is (hash, block) and covers the hashes from its own to the next one's; a set lowest bit in
+ * the next entry's hash means that a collision goes on there. Layouts: kernel fs/ext4/namei.c,
+ * struct dx_root, dx_node, dx_entry. A collision that goes on behind the end of an index block is
+ * not followed.
  */
 #include <string.h>
 
@@ -73,15 +74,15 @@ lookup_linear(MetadataReader *reader, guint32 dir, struct ext2_inode *inode, con
         g_array_set_size(lookup->dir_blocks, 0);
         for (guint64 i = 0; i < blocks && !lookup->inode; i++)
                 if (read_dir_block(reader, dir, inode, i, lookup))
-                        lookup->inode = search_entries(reader, reader->block,
-                                                       reader->fs->blocksize, name, strlen(name));
+                        lookup->inode = search_entries(reader, reader->block, reader->fs->blocksize,
+                                                       name, strlen(name));
 }
 
 /* One index block: the entry that covers the hash. */
 typedef struct {
-        guint64 block;      /* logical block it points to */
-        guint next, count;  /* the entry behind it */
-        gsize offset;       /* of the entries in the block */
+        guint64 block;     /* logical block it points to */
+        guint next, count; /* the entry behind it */
+        gsize offset;      /* of the entries in the block */
 } DxStep;
 
 static gboolean
@@ -124,7 +125,8 @@ dx_search(MetadataReader *reader, gsize offset, guint32 hash, DxStep *ret)
         return TRUE;
 }
 
-/* FALSE when the index cannot be followed: the caller reads the directory linearly, as the kernel does. */
+/* FALSE when the index cannot be followed: the caller reads the directory linearly, as the kernel
+ * does. */
 static gboolean
 lookup_hashed(MetadataReader *reader, guint32 dir, struct ext2_inode *inode, const char *name,
               MetadataLookup *lookup)
@@ -193,8 +195,8 @@ lookup_inline(MetadataReader *reader, guint32 dir, struct ext2_inode *inode, con
                 return;
         lookup->inode = search_entries(reader, data + 4, first - 4, name, strlen(name));
         if (!lookup->inode && size > first)
-                lookup->inode = search_entries(reader, data + first, size - first, name,
-                                               strlen(name));
+                lookup->inode =
+                        search_entries(reader, data + first, size - first, name, strlen(name));
 }
 
 const MetadataLookup *

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What the files of the metadata reader share: inodes, trees, directory look-ups and the set of
- * objects of one file system in a profile. Everything read is checked against the file system's size;
- * all of it may be damaged or change while it is read.
+ * objects of one file system in a profile. Everything read is checked against the file system's
+ * size; all of it may be damaged or change while it is read.
  */
 #pragma once
 
@@ -10,9 +10,10 @@
 
 #include "measure/metadata.h"
 
-#define METADATA_TREE_DEPTH_MAX 5      /* ext4's own limit */
+#define METADATA_TREE_DEPTH_MAX 5 /* ext4's own limit */
 #define METADATA_TREE_NODES_MAX 1000000
-#define METADATA_DIR_BLOCKS_MAX (1U << 20) /* of a linear directory or one directory listed whole */
+/* Of a linear directory, or of one directory listed whole. */
+#define METADATA_DIR_BLOCKS_MAX (1U << 20)
 
 struct MetadataReader {
         ext2_filsys fs;
@@ -29,8 +30,8 @@ typedef struct {
 } MetadataNode;
 
 typedef struct {
-        guint32 inode;     /* what the name leads to, 0 when it is not there */
-        GArray *dir_blocks;/* guint64, logical blocks of the directory that the look-up reads */
+        guint32 inode;      /* what the name leads to, 0 when it is not there */
+        GArray *dir_blocks; /* guint64, logical blocks of the directory that the look-up reads */
 } MetadataLookup;
 
 /* FALSE when the number is out of range or cannot be read; a free inode has i_links_count 0. */
@@ -49,7 +50,8 @@ const MetadataLookup *metadata_lookup(MetadataReader *reader, guint32 dir, const
 void metadata_lookup_free(gpointer lookup);
 guint64 metadata_blocks_of(MetadataReader *reader, const struct ext2_inode *inode);
 
-/* The objects of one file system that a profile has. Two inodes in one table block are one object. */
+/* The objects of one file system that a profile has. Two inodes in one table block are one object.
+ */
 typedef struct {
         MetadataReader *reader;
         Profile *profile;

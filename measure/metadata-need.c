@@ -20,8 +20,8 @@ add_inode(MetadataSet *set, guint32 ino, const struct ext2_inode *inode, guint64
 }
 
 static void
-add_nodes(MetadataSet *set, guint32 ino, const struct ext2_inode *inode, guint64 first,
-          guint64 end, guint64 first_use_us)
+add_nodes(MetadataSet *set, guint32 ino, const struct ext2_inode *inode, guint64 first, guint64 end,
+          guint64 first_use_us)
 {
         const GArray *nodes = metadata_tree(set->reader, ino, inode);
 

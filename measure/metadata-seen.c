@@ -2,10 +2,10 @@
 /*
  * From block numbers whose reads were seen to objects.
  *
- * Inode tables and bitmaps are found by arithmetic. Everything else belongs to an inode, and there is no
- * way back from a block to its inode in ext4; so the inodes that can have caused the reads are looked
- * through: those of the profile, the directories on their paths, then those in the inode-table
- * blocks that were read (nothing else could have been used before its inode was read).
+ * Inode tables and bitmaps are found by arithmetic. Everything else belongs to an inode, and there
+ * is no way back from a block to its inode in ext4; so the inodes that can have caused the reads
+ * are looked through: those of the profile, the directories on their paths, then those in the
+ * inode-table blocks that were read (nothing else could have been used before its inode was read).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 
 typedef struct {
         MetadataSet set;
-        GHashTable *open;    /* guint64 * block -> guint64 * first use: no object found yet */
-        GHashTable *visited; /* inode numbers looked through */
-        GArray *tables;      /* Table, sorted by first block */
-        GArray *table_blocks;/* guint64: inode-table blocks seen */
+        GHashTable *open;     /* guint64 * block -> guint64 * first use: no object found yet */
+        GHashTable *visited;  /* inode numbers looked through */
+        GArray *tables;       /* Table, sorted by first block */
+        GArray *table_blocks; /* guint64: inode-table blocks seen */
 } Search;
 
 typedef struct {
@@ -74,16 +74,16 @@ look_through(Search *search, guint32 ino)
                 guint64 blocks = MIN(metadata_blocks_of(reader, &inode), METADATA_DIR_BLOCKS_MAX);
 
                 for (guint64 i = 0; i < blocks; i++)
-                        match(search, metadata_bmap(reader, ino, &inode, i),
-                              PROFILE_META_DIR_BLOCK, ino, i);
+                        match(search, metadata_bmap(reader, ino, &inode, i), PROFILE_META_DIR_BLOCK,
+                              ino, i);
         } else if (LINUX_S_ISLNK(inode.i_mode) && !ext2fs_is_fast_symlink(&inode)) {
                 match(search, metadata_bmap(reader, ino, &inode, 0), PROFILE_META_SYMLINK_BLOCK,
                       ino, 0);
         }
         nodes = metadata_tree(reader, ino, &inode);
         for (guint i = 0; i < nodes->len; i++)
-                match(search, g_array_index(nodes, MetadataNode, i).block,
-                      PROFILE_META_EXTENT_NODE, ino, i);
+                match(search, g_array_index(nodes, MetadataNode, i).block, PROFILE_META_EXTENT_NODE,
+                      ino, i);
 }
 
 static void
@@ -253,10 +253,9 @@ metadata_identify(MetadataReader *reader, Profile *profile, guint32 fs, const GA
                 if (there)
                         *there = MIN(*there, one->first_use_us);
                 else
-                        g_hash_table_insert(search.open,
-                                            g_memdup2(&one->block, sizeof one->block),
-                                            g_memdup2(&one->first_use_us,
-                                                      sizeof one->first_use_us));
+                        g_hash_table_insert(
+                                search.open, g_memdup2(&one->block, sizeof one->block),
+                                g_memdup2(&one->first_use_us, sizeof one->first_use_us));
         }
         match_arithmetic(&search);
         match_profile(&search);

@@ -2,8 +2,8 @@
 /*
  * The metadata reader: opening, inodes, trees, and from an object to its place.
  *
- * Nothing is ever written and no bitmap is read. Checksums are not enforced: on a mounted file system
- * a block may be caught between two changes, and the worst that follows is one wasted read.
+ * Nothing is ever written and no bitmap is read. Checksums are not enforced: on a mounted file
+ * system a block may be caught between two changes, and the worst that follows is one wasted read.
  */
 #include "measure/metadata.h"
 
@@ -46,8 +46,7 @@ metadata_reader_open(const char *node, GError **error)
                         kind = COMMON_ERROR_UNSUPPORTED;
                         hint = "; reading a device needs root";
                 }
-                g_set_error(error, COMMON_ERROR, kind, "%s %s as ext2/3/4: %s%s",
-                            "reading", quoted,
+                g_set_error(error, COMMON_ERROR, kind, "%s %s as ext2/3/4: %s%s", "reading", quoted,
                             code == EXT2_ET_BAD_MAGIC ? "it holds no such file system"
                                                       : ext2_message(code),
                             hint);
@@ -59,8 +58,8 @@ metadata_reader_open(const char *node, GError **error)
         reader->block = g_malloc(fs->blocksize);
         reader->trees = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                               (GDestroyNotify)g_array_unref);
-        reader->lookups = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                                metadata_lookup_free);
+        reader->lookups =
+                g_hash_table_new_full(g_str_hash, g_str_equal, g_free, metadata_lookup_free);
         return reader;
 }
 
@@ -110,8 +109,7 @@ metadata_inode_block(MetadataReader *reader, guint32 ino)
 {
         const struct ext2_super_block *super = reader->fs->super;
         guint32 group = (ino - 1) / super->s_inodes_per_group;
-        guint64 offset =
-                (guint64)((ino - 1) % super->s_inodes_per_group) * EXT2_INODE_SIZE(super);
+        guint64 offset = (guint64)((ino - 1) % super->s_inodes_per_group) * EXT2_INODE_SIZE(super);
 
         return ext2fs_inode_table_loc(reader->fs, group) + offset / reader->fs->blocksize;
 }
@@ -134,11 +132,11 @@ metadata_blocks_of(MetadataReader *reader, const struct ext2_inode *inode)
         return (EXT2_I_SIZE(inode) + reader->fs->blocksize - 1) / reader->fs->blocksize;
 }
 
-/* Adds the children of an index node (`raw`, `size` bytes: a block or the inode's own 60) and what lies
- * below them. Leaves are listed, not read. */
+/* Adds the children of an index node (`raw`, `size` bytes: a block or the inode's own 60) and what
+ * lies below them. Leaves are listed, not read. */
 static void
-add_extent_nodes(MetadataReader *reader, GArray *nodes, const guint8 *raw, gsize size,
-                 guint64 end, guint depth_max)
+add_extent_nodes(MetadataReader *reader, GArray *nodes, const guint8 *raw, gsize size, guint64 end,
+                 guint depth_max)
 {
         struct ext3_extent_header header;
         struct ext3_extent_idx index;
@@ -177,8 +175,8 @@ add_extent_nodes(MetadataReader *reader, GArray *nodes, const guint8 *raw, gsize
 
 /* The same for block-mapped files: an indirect block of `level` 1 (its entries are data) to 3. */
 static void
-add_indirect_nodes(MetadataReader *reader, GArray *nodes, guint64 block, guint level,
-                   guint64 first, guint64 blocks)
+add_indirect_nodes(MetadataReader *reader, GArray *nodes, guint64 block, guint level, guint64 first,
+                   guint64 blocks)
 {
         const guint64 per_block = reader->fs->blocksize / 4;
         MetadataNode node = {.block = block, .first = first};
@@ -240,7 +238,8 @@ resolve_block(MetadataReader *reader, const ProfileMeta *object)
         struct ext2_inode inode;
         const GArray *nodes;
 
-        if (object->kind == PROFILE_META_BLOCK_BITMAP || object->kind == PROFILE_META_INODE_BITMAP) {
+        if (object->kind == PROFILE_META_BLOCK_BITMAP ||
+            object->kind == PROFILE_META_INODE_BITMAP) {
                 if (object->index >= reader->fs->group_desc_count)
                         return 0;
                 return object->kind == PROFILE_META_BLOCK_BITMAP
@@ -262,15 +261,13 @@ resolve_block(MetadataReader *reader, const ProfileMeta *object)
                 return LINUX_S_ISLNK(inode.i_mode)
                                ? metadata_bmap(reader, ino, &inode, object->index)
                                : 0;
-        case PROFILE_META_XATTR_BLOCK:
-                return ext2fs_file_acl_block(reader->fs, &inode);
+        case PROFILE_META_XATTR_BLOCK: return ext2fs_file_acl_block(reader->fs, &inode);
         case PROFILE_META_EXTENT_NODE:
                 nodes = metadata_tree(reader, ino, &inode);
                 return object->index < nodes->len
                                ? g_array_index(nodes, MetadataNode, object->index).block
                                : 0;
-        default:
-                return 0;
+        default: return 0;
         }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The built-in drive classes and the formulas of one request: rate by zone, place of the arm, seek time.
- * Pure: functions of their arguments. Queues and reordering are in measure/request.c.
+ * The built-in drive classes and the formulas of one request: rate by zone, place of the arm, seek
+ * time. Pure: functions of their arguments. Queues and reordering are in measure/request.c.
  *
  * The seek curve has three terms, t1 + a x^0.3 + b x over the part x of the stroke. It is fixed by
  * the three figures of a data sheet: t1 at no distance, `full` at x = 1, and the mean over uniform
@@ -20,47 +20,96 @@
 
 /* What an ordinary SATA drive has; only the first three need a source of their own. */
 #define ROTATIONAL                                                                                 \
-        .kind = DISK_ROTATIONAL, .overhead_ms = 0.15, .interface_bytes_per_ms = 200e3,              \
+        .kind = DISK_ROTATIONAL, .overhead_ms = 0.15, .interface_bytes_per_ms = 200e3,             \
         .cache_bytes = 8 * MIB, .cache_segments = 16, .max_request_bytes = 1280 * KIB
 #define FLASH .kind = DISK_FLASH, .max_request_bytes = 1280 * KIB
 
 static const DiskModel classes[] = {
         /* Hitachi Deskstar T7K250 data sheet; t1 and full stroke derived from it. */
-        { .name = "hdd-2006", ROTATIONAL, .capacity_bytes = 80000000000, .rotation_ms = 60e3 / 7200,
-          .seek_t1_ms = 0.8, .seek_avg_ms = 8.5, .seek_full_ms = 16, .outer_bytes_per_ms = 67.8e3,
-          .rho = 0.49, .queue_depth = 32 },
+        {.name = "hdd-2006",
+         ROTATIONAL,
+         .capacity_bytes = 80000000000,
+         .rotation_ms = 60e3 / 7200,
+         .seek_t1_ms = 0.8,
+         .seek_avg_ms = 8.5,
+         .seek_full_ms = 16,
+         .outer_bytes_per_ms = 67.8e3,
+         .rho = 0.49,
+         .queue_depth = 32},
         /* Hitachi Travelstar 5K160; rates assumed. */
-        { .name = "hdd-laptop", ROTATIONAL, .capacity_bytes = 80000000000,
-          .rotation_ms = 60e3 / 5400, .seek_t1_ms = 1, .seek_avg_ms = 11, .seek_full_ms = 20,
-          .outer_bytes_per_ms = 40e3, .rho = 0.5, .queue_depth = 8 },
+        {.name = "hdd-laptop",
+         ROTATIONAL,
+         .capacity_bytes = 80000000000,
+         .rotation_ms = 60e3 / 5400,
+         .seek_t1_ms = 1,
+         .seek_avg_ms = 11,
+         .seek_full_ms = 20,
+         .outer_bytes_per_ms = 40e3,
+         .rho = 0.5,
+         .queue_depth = 8},
         /* Maxtor 300 GB 10,000 rpm, measured. */
-        { .name = "hdd-10k", ROTATIONAL, .capacity_bytes = 70000000000, .rotation_ms = 60e3 / 10000,
-          .seek_t1_ms = 0.53, .seek_avg_ms = 4.84, .seek_full_ms = 9.57,
-          .outer_bytes_per_ms = 77.6e3, .rho = 0.64, .queue_depth = 32 },
+        {.name = "hdd-10k",
+         ROTATIONAL,
+         .capacity_bytes = 70000000000,
+         .rotation_ms = 60e3 / 10000,
+         .seek_t1_ms = 0.53,
+         .seek_avg_ms = 4.84,
+         .seek_full_ms = 9.57,
+         .outer_bytes_per_ms = 77.6e3,
+         .rho = 0.64,
+         .queue_depth = 32},
         /* Ultrastar HC310, Constellation ES.3. */
-        { .name = "hdd", ROTATIONAL, .capacity_bytes = 1000000000000, .rotation_ms = 60e3 / 7200,
-          .seek_t1_ms = 0.23, .seek_avg_ms = 7.4, .seek_full_ms = 14, .outer_bytes_per_ms = 175e3,
-          .rho = 0.47, .queue_depth = 32 },
+        {.name = "hdd",
+         ROTATIONAL,
+         .capacity_bytes = 1000000000000,
+         .rotation_ms = 60e3 / 7200,
+         .seek_t1_ms = 0.23,
+         .seek_avg_ms = 7.4,
+         .seek_full_ms = 14,
+         .outer_bytes_per_ms = 175e3,
+         .rho = 0.47,
+         .queue_depth = 32},
         /* Samsung 870 EVO, PM883 data sheets. */
-        { .name = "ssd-sata", FLASH, .latency_ms = 0.1, .iops = 98000, .bytes_per_ms = 550e3,
-          .queue_depth = 32 },
+        {.name = "ssd-sata",
+         FLASH,
+         .latency_ms = 0.1,
+         .iops = 98000,
+         .bytes_per_ms = 550e3,
+         .queue_depth = 32},
         /* Samsung PM9A3 data sheet. */
-        { .name = "nvme", FLASH, .latency_ms = 0.08, .iops = 850000, .bytes_per_ms = 6800e3,
-          .queue_depth = 128 },
+        {.name = "nvme",
+         FLASH,
+         .latency_ms = 0.08,
+         .iops = 850000,
+         .bytes_per_ms = 6800e3,
+         .queue_depth = 128},
         /* The floor of class A1; rate assumed. */
-        { .name = "sd", FLASH, .latency_ms = 0.6, .iops = 1500, .bytes_per_ms = 20e3,
-          .queue_depth = 1 },
+        {.name = "sd",
+         FLASH,
+         .latency_ms = 0.6,
+         .iops = 1500,
+         .bytes_per_ms = 20e3,
+         .queue_depth = 1},
         /* AWS documentation; latency assumed until measured. */
-        { .name = "ebs-gp3", FLASH, .latency_ms = 0.7, .iops = 3000,
-          .bytes_per_ms = 125.0 * MIB / 1000, .queue_depth = 64 },
+        {.name = "ebs-gp3",
+         FLASH,
+         .latency_ms = 0.7,
+         .iops = 3000,
+         .bytes_per_ms = 125.0 * MIB / 1000,
+         .queue_depth = 64},
         /* A volume whose blocks are fetched from a snapshot when first touched. */
-        { .name = "ebs", FLASH, .latency_ms = 1, .iops = 3000, .bytes_per_ms = 125e3,
-          .queue_depth = 64, .first_touch_ms = 5, .first_touch_bytes = 512 * KIB },
+        {.name = "ebs",
+         FLASH,
+         .latency_ms = 1,
+         .iops = 3000,
+         .bytes_per_ms = 125e3,
+         .queue_depth = 64,
+         .first_touch_ms = 5,
+         .first_touch_bytes = 512 * KIB},
 };
 
-static const char *const class_names[] = { "hdd-2006", "hdd-laptop", "hdd-10k", "hdd",
-                                           "ssd-sata", "nvme",       "sd",      "ebs-gp3",
-                                           "ebs",      NULL };
+static const char *const class_names[] = {"hdd-2006", "hdd-laptop", "hdd-10k", "hdd", "ssd-sata",
+                                          "nvme",     "sd",         "ebs-gp3", "ebs", NULL};
 
 const char *const *
 disk_model_names(void)
@@ -161,12 +210,12 @@ disk_model_seek_ms(const DiskModel *model, double u1, double u2)
         if (capacity > 0 && floor(disk_model_turns(model, (guint64)(u1 * capacity))) ==
                                     floor(disk_model_turns(model, (guint64)(u2 * capacity))))
                 return 0;
-        return seek_curve_ms(model, fabs(disk_model_radius(model, u1) -
-                                         disk_model_radius(model, u2)));
+        return seek_curve_ms(model,
+                             fabs(disk_model_radius(model, u1) - disk_model_radius(model, u2)));
 }
 
-/* Curves of seek times are steep at x = 0 (a root, or a power below 1): substituting x = s^5 makes the
- * integrand smooth there, so that Simpson's rule with few steps is enough. */
+/* Curves of seek times are steep at x = 0 (a root, or a power below 1): substituting x = s^5 makes
+ * the integrand smooth there, so that Simpson's rule with few steps is enough. */
 double
 seek_curve_mean_ms(double (*curve)(double x, gconstpointer data), gconstpointer data)
 {

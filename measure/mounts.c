@@ -3,8 +3,8 @@
  * The mounts of this mount namespace.
  *
  * The parser is a function of text. Which mounts are hidden is found by walking each mount point's
- * path the way the kernel does: from the root mount, at every step into the mount that lies on the path
- * in the mount reached so far. A mount whose own path does not lead to it is hidden.
+ * path the way the kernel does: from the root mount, at every step into the mount that lies on the
+ * path in the mount reached so far. A mount whose own path does not lead to it is hidden.
  */
 #include "measure/mounts.h"
 
@@ -272,7 +272,8 @@ uuid_by_ioctl(const Mount *mount)
         fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
         if (fd < 0)
                 return NULL;
-        /* ext4's own call first: the generic one answered zeros for a root file system that has a UUID */
+        /* ext4's own call first: the generic one answered zeros for a root file system that has a
+         * UUID */
         if ((ioctl(fd, HEADSTART_EXT4_IOC_GETFSUUID, &ext4) < 0 || ext4.length != 16 ||
              uuid_is_nil(u = ext4.uuid)) &&
             (ioctl(fd, HEADSTART_IOC_GETFSUUID, &uuid) < 0 || uuid.length != 16 ||

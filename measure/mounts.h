@@ -9,14 +9,14 @@
 
 typedef struct {
         gint mount_id, parent_id;
-        dev_t dev;       /* major:minor as in mountinfo: what tracefs events carry; differs from
-                            st_dev on btrfs */
-        gchar *root;     /* which folder of the file system is mounted ("/" = all of it) */
-        gchar *dir;      /* where, unescaped bytes */
+        dev_t dev;   /* major:minor as in mountinfo: what tracefs events carry; differs from
+                        st_dev on btrfs */
+        gchar *root; /* which folder of the file system is mounted ("/" = all of it) */
+        gchar *dir;  /* where, unescaped bytes */
         gchar *type;
-        gchar *source;   /* device node or other source, unescaped */
-        gchar *uuid;     /* of the file system, lower case, or "" */
-        gchar *options;  /* of the mount, then of the file system: "rw,relatime,data=journal" */
+        gchar *source;  /* device node or other source, unescaped */
+        gchar *uuid;    /* of the file system, lower case, or "" */
+        gchar *options; /* of the mount, then of the file system: "rw,relatime,data=journal" */
         gboolean read_only;
         gboolean hidden; /* no path leads there: another mount lies over it */
 } Mount;

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The kernel's readahead, as of Linux 6.18 (mm/readahead.c and mm/filemap.c describe what it does; the
- * windows were checked with mincore(2) against a running 6.18). Pure.
+ * The kernel's readahead, as of Linux 6.18 (mm/readahead.c and mm/filemap.c describe what it does;
+ * the windows were checked with mincore(2) against a running 6.18). Pure.
  *
  * A window [start, start + size) is read in one go; its page start + size - async_size carries a
  * mark, and the touch of that page starts the next, larger window, for which nobody waits.
- *   read(2), miss: at the start of a file, after a sequential read or for a large one a first window
- *     of 2 or 4 times the pages wanted; behind a run of cached pages a window as long as the run; else
- *     the pages wanted, no more.
- *   fault, miss: a window of the whole readahead size, centred; in executable mappings it begins at
- *     the page and ends with the mapping, without a mark. A file with over a hundred more misses than
- *     hits gets single pages.
- *   mark touched: the next window, 2 or 4 times as long up to the limit, its end cut down to a
- *     multiple of the folio size in use.
+ *   read(2), miss: at the start of a file, after a sequential read or for a large one a first
+ * window of 2 or 4 times the pages wanted; behind a run of cached pages a window as long as the
+ * run; else the pages wanted, no more. fault, miss: a window of the whole readahead size, centred;
+ * in executable mappings it begins at the page and ends with the mapping, without a mark. A file
+ * with over a hundred more misses than hits gets single pages. mark touched: the next window, 2 or
+ * 4 times as long up to the limit, its end cut down to a multiple of the folio size in use.
  */
 #include "measure/readahead-sim.h"
 
@@ -88,8 +86,8 @@ readahead_sim_add_file(ReadaheadSim *sim, guint64 size_bytes, GArray *executable
 static guint32
 page_get(const File *file, guint64 page)
 {
-        const Chunk *chunk = g_hash_table_lookup(file->chunks,
-                                                 GSIZE_TO_POINTER(page / CHUNK_PAGES + 1));
+        const Chunk *chunk =
+                g_hash_table_lookup(file->chunks, GSIZE_TO_POINTER(page / CHUNK_PAGES + 1));
 
         return chunk != NULL ? chunk->pages[page % CHUNK_PAGES] : 0;
 }
@@ -115,13 +113,14 @@ readahead_sim_lookup(const ReadaheadSim *sim, guint32 file, guint64 page)
         return value == 0 ? READAHEAD_ABSENT : value - 1;
 }
 
-/* Reads what is missing of [page, page + pages), every run of missing pages by itself, and marks. */
+/* Reads what is missing of [page, page + pages), every run of missing pages by itself, and marks.
+ */
 static void
 read_window(ReadaheadSim *sim, guint32 number, guint64 page, guint64 pages, guint64 mark,
             GArray *reads)
 {
         File *file = sim->files->pdata[number];
-        ReadaheadRead run = { .file = number };
+        ReadaheadRead run = {.file = number};
 
         if (page >= file->end_page)
                 return;
@@ -150,8 +149,9 @@ read_state(ReadaheadSim *sim, guint32 number, GArray *reads)
         File *file = sim->files->pdata[number];
 
         read_window(sim, number, file->start, file->size,
-                    file->async_size > 0 ? file->start + file->size - file->async_size :
-                                           G_MAXUINT64, reads);
+                    file->async_size > 0 ? file->start + file->size - file->async_size
+                                         : G_MAXUINT64,
+                    reads);
 }
 
 static guint64
@@ -325,7 +325,8 @@ readahead_sim_fault(ReadaheadSim *sim, guint32 number, guint64 page, GArray *rea
                 miss_in_fault(sim, number, page, reads);
                 return;
         }
-        /* Found. What is mapped around the fault counts as hits; a marked page is left out there. */
+        /* Found. What is mapped around the fault counts as hits; a marked page is left out there.
+         */
         if (value & MARK)
                 mark_touched(sim, number, page, sim->ra_pages, reads);
         file->misses -= MIN(file->misses, FAULT_AROUND_PAGES);

@@ -13,7 +13,7 @@
 typedef struct {
         guint64 first_page, pages; /* pages that were not in the cache, inside the file */
         guint32 file;
-        guint32 tag;               /* its number: 0, 1, 2, ... over all files */
+        guint32 tag; /* its number: 0, 1, 2, ... over all files */
 } ReadaheadRead;
 
 typedef struct {
@@ -33,14 +33,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ReadaheadSim, readahead_sim_free)
  * reference) says which pages are mapped to be executed: the kernel reads ahead otherwise there. */
 guint32 readahead_sim_add_file(ReadaheadSim *sim, guint64 size_bytes, GArray *executable);
 
-/* read(2) of `pages` pages from `page` on, of which `page` is looked up now. Appends ReadaheadRead to
- * `reads`, in rising order; readahead_sim_lookup() tells which one holds the page. Pages beyond the
- * file's end cause nothing. */
-void readahead_sim_read(ReadaheadSim *sim, guint32 file, guint64 page, guint64 pages, GArray *reads);
+/* read(2) of `pages` pages from `page` on, of which `page` is looked up now. Appends ReadaheadRead
+ * to `reads`, in rising order; readahead_sim_lookup() tells which one holds the page. Pages beyond
+ * the file's end cause nothing. */
+void readahead_sim_read(ReadaheadSim *sim, guint32 file, guint64 page, guint64 pages,
+                        GArray *reads);
 /* A fault in a mapping. */
 void readahead_sim_fault(ReadaheadSim *sim, guint32 file, guint64 page, GArray *reads);
 /* Pages that somebody else asks for, without readahead: those not there yet. */
-void readahead_sim_fetch(ReadaheadSim *sim, guint32 file, guint64 page, guint64 pages, GArray *reads);
+void readahead_sim_fetch(ReadaheadSim *sim, guint32 file, guint64 page, guint64 pages,
+                         GArray *reads);
 
 /* The tag of the read that brings (brought) the page, or READAHEAD_ABSENT. */
 guint32 readahead_sim_lookup(const ReadaheadSim *sim, guint32 file, guint64 page);

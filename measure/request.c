@@ -2,24 +2,24 @@
 /*
  * The queue and the mechanics of a drive in virtual time. Pure.
  *
- * Queue: a plug merges a piece into the request before it when they touch. What waits is taken first
- * come, or (elevator) in rising position from the last one on, after every batch of 16 the oldest
- * when it has waited too long. The drive holds up to queue_depth requests and serves the one with
- * the shortest positioning time.
+ * Queue: a plug merges a piece into the request before it when they touch. What waits is taken
+ * first come, or (elevator) in rising position from the last one on, after every batch of 16 the
+ * oldest when it has waited too long. The drive holds up to queue_depth requests and serves the one
+ * with the shortest positioning time.
  *
  * Mechanics: after a read the head goes on reading into a segment of the cache until it is full or
- * another request takes it away. So the stream is somewhere beyond the last request, and what lies a
- * little further on comes by itself: the drive waits for it when that is quicker than positioning.
- * With one request to choose from, far away, the angle of its data is not known: half a turn is expected.
- * With several the best of them is chosen by pseudo-phase, since the gain of a queue is the choice; and
- * from one track to the next ones the angle is known.
+ * another request takes it away. So the stream is somewhere beyond the last request, and what lies
+ * a little further on comes by itself: the drive waits for it when that is quicker than
+ * positioning. With one request to choose from, far away, the angle of its data is not known: half
+ * a turn is expected. With several the best of them is chosen by pseudo-phase, since the gain of a
+ * queue is the choice; and from one track to the next ones the angle is known.
  */
 #include "measure/request.h"
 
 #include <math.h>
 
 #define ELEVATOR_BATCH 16
-#define PHASE_TRACKS 4 /* over so many tracks the angle is known well enough */
+#define PHASE_TRACKS 4         /* over so many tracks the angle is known well enough */
 #define ELEVATOR_EXPIRE_MS 500 /* mq-deadline's read_expire */
 
 typedef struct {
@@ -41,11 +41,11 @@ struct DriveSim {
         DiskModel *model;
         gboolean elevator;
         GArray *pieces;
-        GPtrArray *plug;     /* Queued, in order of submission */
-        GQueue fifo;         /* Queued that wait */
-        GSequence *sorted;   /* the same by position, with an elevator */
-        GPtrArray *window;   /* Queued that the drive chooses from */
-        GPtrArray *service;  /* Queued being served */
+        GPtrArray *plug;    /* Queued, in order of submission */
+        GQueue fifo;        /* Queued that wait */
+        GSequence *sorted;  /* the same by position, with an elevator */
+        GPtrArray *window;  /* Queued that the drive chooses from */
+        GPtrArray *service; /* Queued being served */
         guint64 number;
         guint64 elevator_position;
         guint elevator_run;
@@ -57,7 +57,7 @@ struct DriveSim {
         double stream_ms;
         gboolean streaming;
         GArray *segments;
-        guint segment;       /* of the stream */
+        guint segment; /* of the stream */
         guint64 use_counter;
 
         /* flash */
@@ -132,7 +132,8 @@ max_request(const DriveSim *sim)
         return sim->model->max_request_bytes > 0 ? sim->model->max_request_bytes : G_MAXUINT64;
 }
 
-/* Puts the pieces of `later` behind those of `earlier`, when they touch and fit into one request. */
+/* Puts the pieces of `later` behind those of `earlier`, when they touch and fit into one request.
+ */
 static gboolean
 merge_behind(DriveSim *sim, Queued *earlier, const Queued *later)
 {
@@ -152,10 +153,15 @@ drive_sim_add(DriveSim *sim, guint64 position_bytes, guint64 length_bytes, guint
         g_assert(length_bytes > 0);
         while (length_bytes > 0) {
                 guint64 length = MIN(length_bytes, max_request(sim));
-                DrivePiece piece = { .position_bytes = position_bytes, .length_bytes = length,
-                                     .owner = owner, .next = DRIVE_NO_PIECE, .done_ms = INFINITY };
-                Queued new = { .start = position_bytes, .end = position_bytes + length,
-                               .first = sim->pieces->len, .last = sim->pieces->len };
+                DrivePiece piece = {.position_bytes = position_bytes,
+                                    .length_bytes = length,
+                                    .owner = owner,
+                                    .next = DRIVE_NO_PIECE,
+                                    .done_ms = INFINITY};
+                Queued new = {.start = position_bytes,
+                              .end = position_bytes + length,
+                              .first = sim->pieces->len,
+                              .last = sim->pieces->len};
                 Queued *last = sim->plug->len > 0 ? sim->plug->pdata[sim->plug->len - 1] : NULL;
 
                 g_array_append_val(sim->pieces, piece);
@@ -208,7 +214,7 @@ take_waiting(DriveSim *sim)
 {
         Queued *oldest = g_queue_peek_head(&sim->fifo), *chosen;
         GSequenceIter *at;
-        Queued probe = { .start = sim->elevator_position, .number = 0 };
+        Queued probe = {.start = sim->elevator_position, .number = 0};
 
         if (oldest == NULL)
                 return NULL;
@@ -237,8 +243,10 @@ take_waiting(DriveSim *sim)
 static double
 rate_at(const DriveSim *sim, guint64 position_bytes)
 {
-        return disk_model_rate_bytes_per_ms(sim->model, sim->model->capacity_bytes == 0 ? 0 :
-                        (double)position_bytes / (double)sim->model->capacity_bytes);
+        return disk_model_rate_bytes_per_ms(
+                sim->model, sim->model->capacity_bytes == 0
+                                    ? 0
+                                    : (double)position_bytes / (double)sim->model->capacity_bytes);
 }
 
 static guint64
@@ -265,11 +273,11 @@ stream_place(const DriveSim *sim, double now_ms, double *ret_ms)
 }
 
 typedef struct {
-        gboolean cached;   /* all in the cache */
-        gboolean stream;   /* the stream comes by: wait for it */
-        guint64 from;      /* stream: where it is */
+        gboolean cached; /* all in the cache */
+        gboolean stream; /* the stream comes by: wait for it */
+        guint64 from;    /* stream: where it is */
         double seek_ms, rotation_ms;
-        double ready_ms;   /* from now until the first byte: the drive's choice */
+        double ready_ms; /* from now until the first byte: the drive's choice */
 } Positioning;
 
 static Segment *
@@ -289,7 +297,7 @@ positioning(const DriveSim *sim, const Queued *request, double now_ms, gboolean 
 {
         const DiskModel *model = sim->model;
         double capacity = model->capacity_bytes > 0 ? (double)model->capacity_bytes : 1;
-        Positioning result = { 0 };
+        Positioning result = {0};
         double at_ms, gap_ms, distance, turns;
         guint64 at = stream_place(sim, now_ms, &at_ms);
         const Segment *segment = &g_array_index(sim->segments, Segment, sim->segment);
@@ -305,17 +313,18 @@ positioning(const DriveSim *sim, const Queued *request, double now_ms, gboolean 
                 result.stream = TRUE;
                 return result;
         }
-        result.seek_ms = disk_model_seek_ms(model, (double)at / capacity,
-                                            (double)request->start / capacity);
+        result.seek_ms =
+                disk_model_seek_ms(model, (double)at / capacity, (double)request->start / capacity);
         distance = disk_model_turns(model, request->start) - disk_model_turns(model, at);
-        turns = distance - (now_ms + model->overhead_ms + result.seek_ms - at_ms) / model->rotation_ms;
+        turns = distance -
+                (now_ms + model->overhead_ms + result.seek_ms - at_ms) / model->rotation_ms;
         expected = expected && fabs(distance) > PHASE_TRACKS;
         result.rotation_ms = model->rotation_ms * (expected ? 0.5 : turns - floor(turns));
         result.ready_ms = model->overhead_ms + result.seek_ms + result.rotation_ms;
         if (sim->streaming && at_ms >= now_ms && request->start >= at) {
                 gap_ms = (double)(request->start - at) / rate_at(sim, at);
                 if (gap_ms <= result.ready_ms) {
-                        result = (Positioning){ .stream = TRUE, .from = at, .ready_ms = gap_ms };
+                        result = (Positioning){.stream = TRUE, .from = at, .ready_ms = gap_ms};
                         return result;
                 }
         }
@@ -358,7 +367,7 @@ open_segment(DriveSim *sim, guint64 start, guint64 end)
                     g_array_index(sim->segments, Segment, oldest).used)
                         oldest = i;
         sim->segment = oldest;
-        g_array_index(sim->segments, Segment, oldest) = (Segment){ start, end, 0 };
+        g_array_index(sim->segments, Segment, oldest) = (Segment){start, end, 0};
 }
 
 /* Extends the stream's segment up to `end`; a segment keeps what was read last. */
@@ -380,8 +389,9 @@ serve_rotational(DriveSim *sim, Queued *request, double now_ms)
         gboolean expected = sim->window->len == 0;
         Positioning p = positioning(sim, request, now_ms, expected);
         guint64 length = request->end - request->start;
-        double bus_ms = model->interface_bytes_per_ms > 0 ?
-                                (double)length / model->interface_bytes_per_ms : 0;
+        double bus_ms = model->interface_bytes_per_ms > 0
+                                ? (double)length / model->interface_bytes_per_ms
+                                : 0;
         double at_ms;
 
         if (p.cached) {
@@ -392,8 +402,9 @@ serve_rotational(DriveSim *sim, Queued *request, double now_ms)
                 charge(sim, request, 0, 0, bus_ms, model->overhead_ms);
                 request->done_ms = now_ms + bus_ms + model->overhead_ms;
         } else if (p.stream) {
-                double gap_ms = request->start > p.from ?
-                                        (double)(request->start - p.from) / rate_at(sim, p.from) : 0;
+                double gap_ms = request->start > p.from
+                                        ? (double)(request->start - p.from) / rate_at(sim, p.from)
+                                        : 0;
                 double media_ms = (double)(request->end - MAX(request->start, p.from)) /
                                   rate_at(sim, request->start);
                 double late_ms = MAX(0, model->overhead_ms + bus_ms - gap_ms - media_ms);
@@ -409,8 +420,8 @@ serve_rotational(DriveSim *sim, Queued *request, double now_ms)
                 if (sim->streaming)
                         extend_segment(sim, stream_place(sim, now_ms, &at_ms));
                 charge(sim, request, p.seek_ms, p.rotation_ms, media_ms, model->overhead_ms);
-                request->done_ms = now_ms + model->overhead_ms + p.seek_ms + p.rotation_ms +
-                                   media_ms;
+                request->done_ms =
+                        now_ms + model->overhead_ms + p.seek_ms + p.rotation_ms + media_ms;
                 open_segment(sim, request->start, request->end);
                 extend_segment(sim, request->end);
                 sim->stream_end = request->end;

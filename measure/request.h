@@ -12,20 +12,20 @@
 #include "measure/model.h"
 
 typedef struct {
-        guint64 requests;     /* after merging and splitting */
+        guint64 requests; /* after merging and splitting */
         guint64 bytes;
-        guint64 seeks;        /* requests for which the arm moved */
+        guint64 seeks; /* requests for which the arm moved */
         double seek_ms, rotation_ms, transfer_ms, overhead_ms;
-        double total_ms;      /* time in which the drive was busy */
+        double total_ms; /* time in which the drive was busy */
 } RequestCost;
 
 /* What was asked for. A piece larger than the largest request is split into several. */
 typedef struct {
         guint64 position_bytes, length_bytes;
-        guint32 owner;        /* the caller's: a file, say */
-        guint32 next;         /* next piece of the same request, or DRIVE_NO_PIECE */
-        gboolean leads;       /* its request begins with it, and was served */
-        double done_ms;       /* INFINITY until it is read */
+        guint32 owner;  /* the caller's: a file, say */
+        guint32 next;   /* next piece of the same request, or DRIVE_NO_PIECE */
+        gboolean leads; /* its request begins with it, and was served */
+        double done_ms; /* INFINITY until it is read */
         double seek_ms, rotation_ms, transfer_ms, overhead_ms; /* its part of the request's cost */
 } DrivePiece;
 
@@ -72,6 +72,7 @@ typedef struct {
         guint64 position_bytes, length_bytes;
 } Request;
 
-/* The cost of requests submitted in this order with queue_depth of them (at least 1) outstanding. */
+/* The cost of requests submitted in this order with queue_depth of them (at least 1) outstanding.
+ */
 void request_stream_cost(const DiskModel *model, const Request *requests, gsize n_requests,
                          guint queue_depth, gboolean elevator, RequestCost *ret);

@@ -34,8 +34,8 @@ struct replay_options {
 struct replay_result {
         uint64_t files, ranges, bytes,
                 metadata_blocks; /* done; bytes: of ranges, not of metadata */
-        /* other size, mtime, inode or generation; when only the mtime is another one the file's ranges
-         * were read all the same, and it counts in `files` too */
+        /* other size, mtime, inode or generation; when only the mtime is another one the file's
+         * ranges were read all the same, and it counts in `files` too */
         uint64_t stale;
         uint64_t missing;        /* not there, or not a regular file */
         uint64_t skipped;        /* ranges left out: budget, deadline or stop */

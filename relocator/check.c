@@ -81,7 +81,8 @@ check_superblock(const Target *target, GError **error)
         }
         if (bigalloc) {
                 g_set_error(error, RELOCATOR_ERROR, RELOCATOR_ERROR_REFUSED,
-                            "%s has clusters (bigalloc): the kernel moves no extents there", quoted);
+                            "%s has clusters (bigalloc): the kernel moves no extents there",
+                            quoted);
                 return FALSE;
         }
         return TRUE;
@@ -183,13 +184,14 @@ target_open(const Profile *profile, guint32 fs, const TargetOptions *options, GE
                 return NULL;
         if (!check_superblock(target, error))
                 return NULL;
-        if (!options->force &&
-            (target->device->copy_on_write ||
-             (!target->device->position_known &&
-              g_str_has_prefix(target->device->disk_name, "dm-")))) {
+        if (!options->force && (target->device->copy_on_write ||
+                                (!target->device->position_known &&
+                                 g_str_has_prefix(target->device->disk_name, "dm-")))) {
                 g_set_error(error, RELOCATOR_ERROR, RELOCATOR_ERROR_REFUSED,
-                            "%s lies on a snapshot, thin or other mapped volume, where moving blocks takes "
-                            "space elsewhere; --force does it all the same", quoted);
+                            "%s lies on a snapshot, thin or other mapped volume, where moving "
+                            "blocks takes "
+                            "space elsewhere; --force does it all the same",
+                            quoted);
                 return NULL;
         }
         target->swap = load_swap(target->dev);
@@ -203,11 +205,13 @@ refuse(gchar **ret_reason, CheckVerdict verdict, const char *reason)
         return verdict;
 }
 
-/* Boot loaders of the block-list kind read these by block number, before any file system is mounted. */
+/* Boot loaders of the block-list kind read these by block number, before any file system is
+ * mounted. */
 static gboolean
 is_boot_file(const Target *target, const char *path)
 {
-        static const char *const names[] = {"ldlinux.sys", "ldlinux.c32", "core.img", "extlinux.sys"};
+        static const char *const names[] = {"ldlinux.sys", "ldlinux.c32", "core.img",
+                                            "extlinux.sys"};
         g_autofree gchar *base = g_path_get_basename(path);
 
         for (guint i = 0; i < G_N_ELEMENTS(names); i++)
@@ -247,18 +251,16 @@ check_place(int place, const ProfileFile *file, const Target *target, gchar **re
         if (place < 0) {
                 switch (errno) {
                 case ENOENT:
-                case ENOTDIR:
-                        return refuse(ret_reason, CHECK_GONE, "missing");
+                case ENOTDIR: return refuse(ret_reason, CHECK_GONE, "missing");
                 case ELOOP:
-                        return refuse(ret_reason, CHECK_GONE, "a symbolic link lies on the path now");
+                        return refuse(ret_reason, CHECK_GONE,
+                                      "a symbolic link lies on the path now");
                 case EXDEV:
                         return refuse(ret_reason, CHECK_GONE,
                                       "another file system is mounted over it");
                 case ENOSYS:
-                        return refuse(ret_reason, CHECK_UNSUPPORTED,
-                                      "needs openat2 (Linux 5.6)");
-                default:
-                        return refuse(ret_reason, CHECK_GONE, g_strerror(errno));
+                        return refuse(ret_reason, CHECK_UNSUPPORTED, "needs openat2 (Linux 5.6)");
+                default: return refuse(ret_reason, CHECK_GONE, g_strerror(errno));
                 }
         }
         if (fstat(place, &st) < 0)
@@ -343,8 +345,8 @@ check_file(const Target *target, const ProfileFile *file, int *ret_fd, struct st
         if (verdict != CHECK_OK)
                 return verdict;
         /* A read lease is refused while anybody has the file open for writing. It is given back at
-         * once: it would stand in the way of our own opening for writing. What happens between is found by
-         * comparing size, times and contents after the move. */
+         * once: it would stand in the way of our own opening for writing. What happens between is
+         * found by comparing size, times and contents after the move. */
         if (fcntl(reader, F_SETLEASE, F_RDLCK) == 0)
                 fcntl(reader, F_SETLEASE, F_UNLCK);
         else if (errno == EAGAIN)

@@ -164,7 +164,8 @@ punch_rest(int fd, const GArray *all, const GArray *chosen, guint32 block_bytes)
         return TRUE;
 }
 
-/* In how many runs the free space could hold `blocks`; 1 when nobody can tell, so that all is tried. */
+/* In how many runs the free space could hold `blocks`; 1 when nobody can tell, so that all is
+ * tried. */
 static guint
 best_possible(int dir_fd, guint32 block_bytes, guint64 blocks, guint64 align)
 {
@@ -188,7 +189,8 @@ donor_new(int dir_fd, const char *dir, const Plan *plan, GError **error)
 
         donor->fd = openat(dir_fd, ".", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
         if (donor->fd < 0) {
-                error_set_errno(error, COMMON_ERROR_FAILED, errno, "making an unnamed file in", dir);
+                error_set_errno(error, COMMON_ERROR_FAILED, errno, "making an unnamed file in",
+                                dir);
                 return NULL;
         }
         usable = usable_bytes(donor->fd, &free_bytes, &local);
@@ -201,8 +203,8 @@ donor_new(int dir_fd, const char *dir, const Plan *plan, GError **error)
 
                 g_set_error(error, RELOCATOR_ERROR, RELOCATOR_ERROR_NO_SPACE,
                             "not enough free space on %s: %.1f MiB are needed beside a reserve, "
-                            "%.1f MiB are free; nothing was changed", quoted,
-                            (double)need_bytes / (1 << 20), (double)free_bytes / (1 << 20));
+                            "%.1f MiB are free; nothing was changed",
+                            quoted, (double)need_bytes / (1 << 20), (double)free_bytes / (1 << 20));
                 return NULL;
         }
         for (;;) {

@@ -2,9 +2,10 @@
 /*
  * Moving files, batch by batch.
  *
- * Files are moved in batches so that one journal commit serves all files of a batch; a batch is bounded in
- * files (descriptors) and in bytes (dirty pages). Each file's old contents are known by hash before
- * it is touched, and it counts as moved only after the same hash was read back from the disk.
+ * Files are moved in batches so that one journal commit serves all files of a batch; a batch is
+ * bounded in files (descriptors) and in bytes (dirty pages). Each file's old contents are known by
+ * hash before it is touched, and it counts as moved only after the same hash was read back from the
+ * disk.
  */
 #include "relocator/job.h"
 
@@ -30,7 +31,7 @@ typedef struct {
         GArray *hashed;    /* Extent: what the hash covers */
         GArray *old_parts; /* Extent: where the pieces lay */
         gchar *hash;
-        int write_errno;   /* of writing out what was moved, 0 = written */
+        int write_errno; /* of writing out what was moved, 0 = written */
 } Moving;
 
 static void
@@ -68,8 +69,8 @@ skip_file(Job *job, guint32 file, const char *reason)
         g_ptr_array_add(job->skipped, skipped_new(profile_file(job, file)->path, "%s", reason));
 }
 
-/* The parts that the hash covers and where they lie before the move. FALSE when a piece has lost its
- * blocks since it was planned. */
+/* The parts that the hash covers and where they lie before the move. FALSE when a piece has lost
+ * its blocks since it was planned. */
 static gboolean
 look_before(const Job *job, Moving *moving, GError **error)
 {
@@ -162,16 +163,18 @@ contents_differ(Job *job, Moving *moving, const char *what, GError **error)
 {
         g_autofree gchar *path = path_quote(profile_file(job, moving->file)->path);
         g_autoptr(GError) local = NULL;
-        gboolean restored = contents_restore(moving->fd, job->target->device->node,
-                                             moving->old_parts, moving->hashed, moving->hash,
-                                             &local);
+        gboolean restored =
+                contents_restore(moving->fd, job->target->device->node, moving->old_parts,
+                                 moving->hashed, moving->hash, &local);
 
-        g_set_error(error, RELOCATOR_ERROR, RELOCATOR_ERROR_VERIFY,
-                    "THE CONTENTS OF %s CAME BACK %s after the move; %s%s%s; nothing more was moved: "
-                    "check the drive and the file system (e2fsck -f)", path, what,
-                    restored ? "its old contents were put back and read back equal"
-                             : "its old contents could NOT be put back: restore it from a backup",
-                    local ? ": " : "", local ? local->message : "");
+        g_set_error(
+                error, RELOCATOR_ERROR, RELOCATOR_ERROR_VERIFY,
+                "THE CONTENTS OF %s CAME BACK %s after the move; %s%s%s; nothing more was moved: "
+                "check the drive and the file system (e2fsck -f)",
+                path, what,
+                restored ? "its old contents were put back and read back equal"
+                         : "its old contents could NOT be put back: restore it from a backup",
+                local ? ": " : "", local ? local->message : "");
         skip_file(job, moving->file, "contents came back different");
 }
 
@@ -224,8 +227,8 @@ finish_one(Job *job, Moving *moving, GError **error)
                 job->moved_blocks += blocks_of(moving->pieces);
                 return TRUE;
         }
-        /* Somebody may have written to it: that is no fault of the move, which goes through the page
-         * cache like every write. */
+        /* Somebody may have written to it: that is no fault of the move, which goes through the
+         * page cache like every write. */
         if (now && was_written_to(moving)) {
                 skip_file(job, moving->file, "written to by another program while it was moved");
                 return TRUE;
@@ -247,8 +250,9 @@ finish_batch(Job *job, GPtrArray *batch, GError **error)
                 if (write_out(moving->fd) < 0)
                         moving->write_errno = errno;
         }
-        /* The data of all is with the drive; the commit of the last file's transaction comes after those of
-         * the others and flushes the drive's cache: one fsync is enough for all of them. */
+        /* The data of all is with the drive; the commit of the last file's transaction comes after
+         * those of the others and flushes the drive's cache: one fsync is enough for all of them.
+         */
         if (fsync(((Moving *)batch->pdata[batch->len - 1])->fd) < 0) {
                 const int errnum = errno;
 
@@ -258,7 +262,8 @@ finish_batch(Job *job, GPtrArray *batch, GError **error)
         for (guint i = 0; i < batch->len; i++) {
                 Moving *moving = batch->pdata[i];
 
-                /* After a first difference the rest of the batch is still read back and compared. */
+                /* After a first difference the rest of the batch is still read back and compared.
+                 */
                 if (!finish_one(job, moving, ok ? error : NULL))
                         ok = FALSE;
         }

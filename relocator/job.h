@@ -18,8 +18,8 @@ typedef struct {
         const Target *target;
         Plan *plan;
         const Donor *donor;
-        GPtrArray *skipped;    /* of the result */
-        guint64 done_blocks;   /* progress */
+        GPtrArray *skipped;  /* of the result */
+        guint64 done_blocks; /* progress */
         guint64 moved_blocks;
         guint moved_files;
         gboolean interrupted;

@@ -9,7 +9,8 @@
 
 #include "relocator/error.h"
 
-/* EXT4_IOC_MOVE_EXT, fs/ext4/ext4.h: it is in no header that user space is given. All counts are blocks. */
+/* EXT4_IOC_MOVE_EXT, fs/ext4/ext4.h: it is in no header that user space is given. All counts are
+ * blocks. */
 struct move_extent {
         guint32 reserved;
         guint32 donor_fd;
@@ -45,7 +46,8 @@ exchange(int fd, int donor_fd, guint64 logical, guint64 donor, guint64 blocks, g
                 *ret_moved += moved;
                 if (done >= blocks)
                         break;
-                /* Progress with an error beside is a sparse tail or a busy page: go on from there. */
+                /* Progress with an error beside is a sparse tail or a busy page: go on from there.
+                 */
                 if (moved > 0) {
                         tries = 0;
                         continue;
@@ -100,8 +102,8 @@ move_read_in(int fd, const GPtrArray *pieces, guint32 block_bytes)
 {
         g_autofree guint8 *buffer = g_malloc(READ_BYTES);
 
-        /* With "random" the kernel reads just what is asked for, in pages of the smallest size; readahead
-         * would make large folios. */
+        /* With "random" the kernel reads just what is asked for, in pages of the smallest size;
+         * readahead would make large folios. */
         posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
         for (guint i = 0; i < pieces->len; i++) {
                 const Piece *piece = pieces->pdata[i];

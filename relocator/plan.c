@@ -6,7 +6,7 @@
 
 #include "relocator/error.h"
 
-G_DEFINE_QUARK(headstart-relocator-error, relocator_error)
+G_DEFINE_QUARK(headstart - relocator - error, relocator_error)
 
 Plan *
 plan_new(guint32 block_bytes, guint32 page_bytes)
@@ -34,8 +34,9 @@ typedef struct {
         guint64 first, end; /* logical blocks */
 } Taken;
 
-/* Appends [first, end) less what the plan has of this file. Ranges of a profile do not overlap, so that
- * nothing is left out as a rule; a damaged or made-up profile must still not move a block twice. */
+/* Appends [first, end) less what the plan has of this file. Ranges of a profile do not overlap, so
+ * that nothing is left out as a rule; a damaged or made-up profile must still not move a block
+ * twice. */
 static void
 add_blocks(Plan *plan, guint32 file, guint64 first, guint64 end)
 {
@@ -75,8 +76,9 @@ plan_add_range(Plan *plan, guint32 file, const ExtentMap *map, guint64 offset_by
         for (guint i = 0; i < parts->len; i++) {
                 const Extent *part = &g_array_index(parts, Extent, i);
                 guint64 part_first = part->logical_bytes / plan->block_bytes;
-                guint64 part_end = (part->logical_bytes + part->length_bytes + plan->block_bytes -
-                                    1) / plan->block_bytes;
+                guint64 part_end =
+                        (part->logical_bytes + part->length_bytes + plan->block_bytes - 1) /
+                        plan->block_bytes;
 
                 /* Neighbours in the file are one piece, wherever they lie now. */
                 if (end > first && part_first <= end) {

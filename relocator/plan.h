@@ -2,10 +2,10 @@
 /*
  * Planning a relocation: which blocks of which file go to which place of the donor. Pure.
  *
- * Invariants of a plan: pieces are in the order in which they will lie on the disk; no block of a file
- * stands in two of them; holes and blocks without a place are in none; pieces do not overlap in
- * the donor; and a piece's offset in the donor equals its offset in the file modulo the blocks of a page
- * (EXT4_IOC_MOVE_EXT asks for that where blocks are smaller than pages).
+ * Invariants of a plan: pieces are in the order in which they will lie on the disk; no block of a
+ * file stands in two of them; holes and blocks without a place are in none; pieces do not overlap
+ * in the donor; and a piece's offset in the donor equals its offset in the file modulo the blocks
+ * of a page (EXT4_IOC_MOVE_EXT asks for that where blocks are smaller than pages).
  */
 #pragma once
 
@@ -17,14 +17,15 @@ typedef struct {
         guint32 file;          /* the caller's number */
         guint64 logical_block; /* in the file */
         guint64 blocks;
-        guint64 donor_block;   /* in the donor, set by plan_place() */
-        guint64 moved_blocks;  /* how much of it lies in the new place: the mover's and the journal's */
+        guint64 donor_block;  /* in the donor, set by plan_place() */
+        guint64 moved_blocks; /* how much of it lies in the new place: the mover's and the journal's
+                               */
 } Piece;
 
 typedef struct {
         guint32 block_bytes;
         guint32 page_bytes;
-        GArray *pieces; /* Piece */
+        GArray *pieces;    /* Piece */
         GHashTable *taken; /* private: file -> GArray of the blocks it has in the plan */
 } Plan;
 
@@ -56,14 +57,15 @@ typedef struct {
  * what is left of a segment is split. FALSE when the segments are too small. */
 gboolean plan_place(Plan *plan, const GArray *segments);
 
-/* Runs on the disk once the pieces have been moved, in the plan's order. A gap within a page counts as
- * none: it costs nothing. */
+/* Runs on the disk once the pieces have been moved, in the plan's order. A gap within a page counts
+ * as none: it costs nothing. */
 guint64 plan_runs_after(const Plan *plan, const GArray *segments);
 
 /* The layout as it is: runs of a list of Extents in this order, by the same rule. */
 guint64 layout_runs(const GArray *extents, guint32 page_bytes);
 
-/* Chooses from the donor's map (segments in donor order) the parts to use for `blocks`: the smallest
- * run that holds them all, else the largest runs, as few as do; in order of place on the disk. NULL when all
- * are not enough. `align` is the blocks of a page: each segment begins at a multiple of it. */
+/* Chooses from the donor's map (segments in donor order) the parts to use for `blocks`: the
+ * smallest run that holds them all, else the largest runs, as few as do; in order of place on the
+ * disk. NULL when all are not enough. `align` is the blocks of a page: each segment begins at a
+ * multiple of it. */
 GArray *segments_choose(const GArray *segments, guint64 blocks, guint64 align);

@@ -19,7 +19,8 @@
 #include "relocator/job.h"
 #include "relocator/plan.h"
 
-/* Nothing is gained where the data lies in few runs already: a seek costs as much as reading about a MiB. */
+/* Nothing is gained where the data lies in few runs already: a seek costs as much as reading about
+ * a MiB. */
 #define FEW_RUNS 3
 #define RUN_BYTES (64ULL << 20)
 
@@ -27,11 +28,11 @@ typedef struct {
         const Profile *profile;
         const RelocateOptions *options;
         RelocateResult *result;
-        const GArray *ranges;      /* OrderedRange of the whole profile */
+        const GArray *ranges; /* OrderedRange of the whole profile */
         guint32 fs;
         Target *target;
-        GPtrArray *maps;           /* ExtentMap *, by file; NULL = left out */
-        guint32 *same;             /* file -> the file whose inode it shares, itself as a rule */
+        GPtrArray *maps; /* ExtentMap *, by file; NULL = left out */
+        guint32 *same;   /* file -> the file whose inode it shares, itself as a rule */
         guint unsupported, gone, movable;
 } Run;
 
@@ -59,7 +60,8 @@ map_free(gpointer map)
 static void
 check_files(Run *run)
 {
-        g_autoptr(GHashTable) inodes = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+        g_autoptr(GHashTable) inodes =
+                g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
         g_autofree gboolean *wanted = g_new0(gboolean, run->profile->files->len + 1);
 
         for (guint i = 0; i < run->ranges->len; i++)
@@ -90,9 +92,10 @@ check_files(Run *run)
                 if (verdict == CHECK_OK) {
                         /* Blocks written a moment ago have no place before they are written out. */
                         if (!run->options->dry_run)
-                                sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE |
-                                                                  SYNC_FILE_RANGE_WRITE |
-                                                                  SYNC_FILE_RANGE_WAIT_AFTER);
+                                sync_file_range(fd, 0, 0,
+                                                SYNC_FILE_RANGE_WAIT_BEFORE |
+                                                        SYNC_FILE_RANGE_WRITE |
+                                                        SYNC_FILE_RANGE_WAIT_AFTER);
                         map = extent_map_load(fd, &error);
                         if (!map) {
                                 verdict = CHECK_UNSUPPORTED;
@@ -203,12 +206,12 @@ dry_run(Run *run, Plan *plan, guint64 runs_before, GError **error)
         result->window_start_bytes =
                 (gint64)(g_array_index(chosen, Segment, 0).physical_block * plan->block_bytes);
         result->files += run->movable;
-        if (!run->options->force &&
-            gains_nothing(runs_before, plan_runs_after(plan, chosen),
-                          plan_blocks(plan) * plan->block_bytes))
-                decline(result, g_strdup_printf("it lies in %" G_GUINT64_FORMAT " runs and would lie in "
-                                                "%" G_GUINT64_FORMAT, runs_before,
-                                                plan_runs_after(plan, chosen)));
+        if (!run->options->force && gains_nothing(runs_before, plan_runs_after(plan, chosen),
+                                                  plan_blocks(plan) * plan->block_bytes))
+                decline(result,
+                        g_strdup_printf("it lies in %" G_GUINT64_FORMAT " runs and would lie in "
+                                        "%" G_GUINT64_FORMAT,
+                                        runs_before, plan_runs_after(plan, chosen)));
         return TRUE;
 }
 
@@ -230,8 +233,9 @@ move_fs(Run *run, Plan *plan, guint64 runs_before, GError **error)
         };
 
         if (flock(run->target->dir_fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
-                g_set_error(error, RELOCATOR_ERROR, RELOCATOR_ERROR_FAILED,
-                            "another relocation is at work on this file system; nothing was changed");
+                g_set_error(
+                        error, RELOCATOR_ERROR, RELOCATOR_ERROR_FAILED,
+                        "another relocation is at work on this file system; nothing was changed");
                 return FALSE;
         }
         donor = donor_new(run->target->dir_fd, run->target->dir, plan, error);
@@ -287,15 +291,17 @@ relocate_fs(Run *run, GError **error)
         result->runs_before += runs;
         if (!run->options->force && !run->target->device->rotational) {
                 result->runs_after += runs;
-                decline(result, g_strdup_printf("%s says it is no rotating disk: moving gains little there; "
-                                                "--force does it all the same",
-                                                run->target->device->disk_name));
+                decline(result,
+                        g_strdup_printf(
+                                "%s says it is no rotating disk: moving gains little there; "
+                                "--force does it all the same",
+                                run->target->device->disk_name));
                 return TRUE;
         }
         if (!run->options->force && runs <= FEW_RUNS + bytes / RUN_BYTES) {
                 result->runs_after += runs;
-                decline(result, g_strdup_printf("it already lies in %" G_GUINT64_FORMAT " run%s", runs,
-                                                runs == 1 ? "" : "s"));
+                decline(result, g_strdup_printf("it already lies in %" G_GUINT64_FORMAT " run%s",
+                                                runs, runs == 1 ? "" : "s"));
                 return TRUE;
         }
         return run->options->dry_run ? dry_run(run, plan, runs, error)
@@ -327,8 +333,9 @@ relocate_profile(const Profile *profile, const RelocateOptions *options, Relocat
         *ret = (RelocateResult){.method = "move", .window_start_bytes = -1};
         ret->skipped = g_ptr_array_new_with_free_func(skipped_free);
         for (guint32 fs = 0; fs < profile->fs->len; fs++) {
-                const TargetOptions target_options = {
-                        .root = options->root, .force = options->force, .dry_run = options->dry_run};
+                const TargetOptions target_options = {.root = options->root,
+                                                      .force = options->force,
+                                                      .dry_run = options->dry_run};
                 g_autoptr(GPtrArray) maps = g_ptr_array_new_with_free_func(map_free);
                 g_autoptr(GError) local = NULL;
                 g_autofree guint32 *same = g_new0(guint32, profile->files->len + 1);

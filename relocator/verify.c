@@ -72,7 +72,8 @@ contents_hash(int fd, const GArray *parts, GError **error)
         auto_fd int fresh = open_fresh(fd);
 
         if (fresh < 0) {
-                error_set_errno(error, COMMON_ERROR_FAILED, errno, "opening again to read back", NULL);
+                error_set_errno(error, COMMON_ERROR_FAILED, errno, "opening again to read back",
+                                NULL);
                 return NULL;
         }
         buffer_init(&buffer);
@@ -83,9 +84,10 @@ contents_hash(int fd, const GArray *parts, GError **error)
 
                 g_checksum_update(sum, (const guchar *)&place, sizeof place);
                 while (at < end) {
-                        /* O_DIRECT takes whole sectors only; what lies behind `end` does not count. */
-                        gsize want = MIN(READ_BYTES, (end - at + ALIGN_BYTES - 1) / ALIGN_BYTES *
-                                                             ALIGN_BYTES);
+                        /* O_DIRECT takes whole sectors only; what lies behind `end` does not count.
+                         */
+                        gsize want = MIN(READ_BYTES,
+                                         (end - at + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES);
                         gssize n = read_some(fresh, buffer.data, want, at);
 
                         if (n < 0) {
@@ -138,8 +140,7 @@ contents_restore(int fd, const char *device_node, const GArray *parts, const GAr
                         write = (gssize)MIN((guint64)n, (guint64)st.st_size - at);
                         while (written < write) {
                                 gssize w = pwrite(fd, buffer.data + written,
-                                                  (gsize)(write - written),
-                                                  (off_t)at + written);
+                                                  (gsize)(write - written), (off_t)at + written);
 
                                 if (w < 0 && errno == EINTR)
                                         continue;

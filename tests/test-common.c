@@ -14,10 +14,14 @@ static void
 test_quote(void)
 {
         static const char *const pairs[][2] = {
-                {"/usr/bin/x", "/usr/bin/x"},    {"a b", "a b"},
-                {"a\nb", "a\\nb"},               {"bad\xff", "bad\\xff"},
-                {"\033[31mred", "\\x1b[31mred"}, {"back\\slash", "back\\\\slash"},
-                {"\xc3\xa4", "\xc3\xa4"},        {"cut\xc3", "cut\\xc3"},
+                {"/usr/bin/x", "/usr/bin/x"},
+                {"a b", "a b"},
+                {"a\nb", "a\\nb"},
+                {"bad\xff", "bad\\xff"},
+                {"\033[31mred", "\\x1b[31mred"},
+                {"back\\slash", "back\\\\slash"},
+                {"\xc3\xa4", "\xc3\xa4"},
+                {"cut\xc3", "cut\\xc3"},
                 {"\xe2\x80\xae", "\\xe2\\x80\\xae"}, /* right-to-left override */
         };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Extent maps of real files against filefrag(8) and against each other (FIEMAP, FIBMAP): scattered files,
- * more extents than one call returns, holes, unwritten and delayed blocks, a block-mapped ext2. What needs
- * root is skipped without.
+ * Extent maps of real files against filefrag(8) and against each other (FIEMAP, FIBMAP): scattered
+ * files, more extents than one call returns, holes, unwritten and delayed blocks, a block-mapped
+ * ext2. What needs root is skipped without.
  */
 #include <fcntl.h>
 #include <glib.h>
@@ -28,11 +28,13 @@ run(const char *format, const char *argument)
         gchar *argv[] = {"/bin/sh", "-c", command, NULL};
         gchar *out = NULL;
 
-        g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL, NULL, NULL);
+        g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL, NULL,
+                     NULL);
         return out;
 }
 
-/* A folder on the file system of the build directory; NULL, and the test skipped, when that has no FIEMAP. */
+/* A folder on the file system of the build directory; NULL, and the test skipped, when that has no
+ * FIEMAP. */
 static gchar *
 make_dir(void)
 {
@@ -110,7 +112,8 @@ same_extent(const Extent *got, const Extent *want, gboolean flags)
                 g_assert_cmpuint(got->flags, ==, want->flags);
 }
 
-/* "   0:        0..    4095:  123456..  127551:   4096:   ...:  flags" in bytes (-b1). Joins as the map does. */
+/* "   0:        0..    4095:  123456..  127551:   4096:   ...:  flags" in bytes (-b1). Joins as the
+ * map does. */
 static void
 compare_filefrag(const char *path, const ExtentMap *map)
 {
@@ -285,7 +288,8 @@ test_none(void)
         g_assert_nonnull(error);
 }
 
-/* Indirect blocks: FIEMAP, FIBMAP and filefrag agree on ext2 too. In a child, whose mounts end with it. */
+/* Indirect blocks: FIEMAP, FIBMAP and filefrag agree on ext2 too. In a child, whose mounts end with
+ * it. */
 static void
 test_ext2(void)
 {
@@ -318,9 +322,11 @@ test_ext2(void)
                         remove_dir(dir);
                         return;
                 }
-                out = run("PATH=$PATH:/sbin:/usr/sbin; cd '%s' && truncate -s 16M image && mkdir mnt && "
-                          "mke2fs -q -F -t ext2 -b 1024 image && mount -o loop image mnt && echo yes",
-                          dir);
+                out = run(
+                        "PATH=$PATH:/sbin:/usr/sbin; cd '%s' && truncate -s 16M image && mkdir mnt "
+                        "&& "
+                        "mke2fs -q -F -t ext2 -b 1024 image && mount -o loop image mnt && echo yes",
+                        dir);
                 if (!out || !g_str_has_suffix(out, "yes\n")) {
                         g_test_skip("cannot make or mount an ext2 image here");
                         remove_dir(dir);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Situations on a layout made by hand: their order, their ends, the relocated layout, places beyond 2^31
- * blocks, and ELF program headers that lie.
+ * Situations on a layout made by hand: their order, their ends, the relocated layout, places beyond
+ * 2^31 blocks, and ELF program headers that lie.
  */
 #include <elf.h>
 #include <string.h>
@@ -40,14 +40,17 @@ fixture_make(Fixture *fixture, const char *model, guint64 base)
         layout_add_disk(fixture->layout, disk, TRUE, 128 * KIB);
         for (guint32 i = 0; i < FILES; i++) {
                 g_autofree gchar *path = g_strdup_printf("/f%u", i);
-                ProfileFile file = { .size_bytes = FILE_BYTES, .path = path, .inode = i + 12,
-                                     .first_use_us = now_us };
-                LayoutFile place = { .size_bytes = FILE_BYTES, .map = g_new0(ExtentMap, 1) };
-                Extent extent = { .physical_bytes = scattered_place(i, base),
-                                  .length_bytes = FILE_BYTES };
-                LayoutMeta meta = { .length_bytes = 4096, .first_use_us = now_us,
-                                    .position_bytes = base + (guint64)i * 256 * 4096,
-                                    .kind = PROFILE_META_INODE };
+                ProfileFile file = {.size_bytes = FILE_BYTES,
+                                    .path = path,
+                                    .inode = i + 12,
+                                    .first_use_us = now_us};
+                LayoutFile place = {.size_bytes = FILE_BYTES, .map = g_new0(ExtentMap, 1)};
+                Extent extent = {.physical_bytes = scattered_place(i, base),
+                                 .length_bytes = FILE_BYTES};
+                LayoutMeta meta = {.length_bytes = 4096,
+                                   .first_use_us = now_us,
+                                   .position_bytes = base + (guint64)i * 256 * 4096,
+                                   .kind = PROFILE_META_INODE};
 
                 profile_add_file(fixture->profile, &file);
                 place.map->extents = g_array_new(FALSE, FALSE, sizeof(Extent));
@@ -55,9 +58,11 @@ fixture_make(Fixture *fixture, const char *model, guint64 base)
                 g_array_append_val(fixture->layout->files, place);
                 g_array_append_val(fixture->layout->meta, meta);
                 for (guint64 at = 0; at < FILE_BYTES; at += 64 * KIB) {
-                        ProfileRange range = { .file = i, .cause = PROFILE_CAUSE_FAULT,
-                                               .offset_bytes = at, .length_bytes = 32 * KIB,
-                                               .first_use_us = now_us++ };
+                        ProfileRange range = {.file = i,
+                                              .cause = PROFILE_CAUSE_FAULT,
+                                              .offset_bytes = at,
+                                              .length_bytes = 32 * KIB,
+                                              .first_use_us = now_us++};
 
                         g_array_append_val(fixture->profile->ranges, range);
                 }
@@ -76,8 +81,11 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, fixture_clear)
 static EstimateInput
 input_of(const Fixture *fixture)
 {
-        return (EstimateInput){ .profile = fixture->profile, .layout = fixture->layout, .cpu_ms = 100,
-                                .readahead_bytes = G_MAXUINT64, .place_bytes = G_MAXUINT64 };
+        return (EstimateInput){.profile = fixture->profile,
+                               .layout = fixture->layout,
+                               .cpu_ms = 100,
+                               .readahead_bytes = G_MAXUINT64,
+                               .place_bytes = G_MAXUINT64};
 }
 
 static Estimate
@@ -95,7 +103,7 @@ situation(const EstimateInput *input, const char *name)
 static void
 test_direction(void)
 {
-        g_auto(Fixture) fixture = { 0 };
+        g_auto(Fixture) fixture = {0};
         EstimateInput input;
         Estimate cold, prefetch, relocated, bare, warm;
 
@@ -117,11 +125,12 @@ test_direction(void)
         g_assert_true(estimate_situation(&input, "whole", &cold));
 }
 
-/* Readahead off, nothing cached: exactly the used pages are read, in a start that waits for each. */
+/* Readahead off, nothing cached: exactly the used pages are read, in a start that waits for each.
+ */
 static void
 test_cold_without_readahead(void)
 {
-        g_auto(Fixture) fixture = { 0 };
+        g_auto(Fixture) fixture = {0};
         EstimateInput input;
         Estimate cold;
 
@@ -137,7 +146,7 @@ test_cold_without_readahead(void)
 static void
 test_load(void)
 {
-        g_auto(Fixture) fixture = { 0 };
+        g_auto(Fixture) fixture = {0};
         g_autoptr(Layout) relocated = NULL;
         g_autoptr(GArray) ranges = NULL, files = NULL;
         EstimateInput input;
@@ -173,7 +182,7 @@ test_load(void)
 static void
 test_relocated_map(void)
 {
-        g_auto(Fixture) fixture = { 0 };
+        g_auto(Fixture) fixture = {0};
         g_autoptr(Layout) relocated = NULL;
         g_autoptr(GArray) ranges = NULL, parts = g_array_new(FALSE, FALSE, sizeof(Extent));
         guint64 at = 0;
@@ -202,7 +211,7 @@ test_relocated_map(void)
 static void
 test_far(void)
 {
-        g_auto(Fixture) near_by = { 0 }, far = { 0 };
+        g_auto(Fixture) near_by = {0}, far = {0};
         EstimateInput input;
         LoadEstimate first, second;
 
@@ -222,7 +231,7 @@ test_far(void)
 static void
 test_flash(void)
 {
-        g_auto(Fixture) fixture = { 0 };
+        g_auto(Fixture) fixture = {0};
         EstimateInput input;
 
         fixture_make(&fixture, "ssd-sata", 4096 * MIB);
@@ -235,7 +244,7 @@ test_flash(void)
 static void
 test_holes_and_skipped(void)
 {
-        g_auto(Fixture) fixture = { 0 };
+        g_auto(Fixture) fixture = {0};
         EstimateInput input;
         LoadEstimate load;
         LayoutFile *file;
@@ -260,7 +269,7 @@ test_empty(void)
 {
         g_autoptr(Profile) profile = profile_new("empty");
         g_autoptr(Layout) layout = layout_new(4096);
-        Fixture fixture = { profile, layout };
+        Fixture fixture = {profile, layout};
         EstimateInput input = input_of(&fixture);
         LoadEstimate load;
 
@@ -276,7 +285,7 @@ test_executable(void)
         struct {
                 Elf64_Ehdr header;
                 Elf64_Phdr segments[2];
-        } elf = { 0 };
+        } elf = {0};
         g_autoptr(GArray) spans = NULL;
         const PageSpan *span;
 
@@ -286,9 +295,9 @@ test_executable(void)
         elf.header.e_phoff = sizeof(elf.header);
         elf.header.e_phnum = 2;
         elf.header.e_phentsize = sizeof(Elf64_Phdr);
-        elf.segments[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = 100 };
-        elf.segments[1] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = 0x3000,
-                                        .p_filesz = 0x1801 };
+        elf.segments[0] = (Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = 100};
+        elf.segments[1] = (Elf64_Phdr){
+                .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = 0x3000, .p_filesz = 0x1801};
         spans = executable_spans_parse(&elf, sizeof(elf), 4096);
         g_assert_cmpuint(spans->len, ==, 1);
         span = &g_array_index(spans, PageSpan, 0);

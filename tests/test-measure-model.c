@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The formulas of one request against what is known from elsewhere: data sheets and published drives.
+ * The formulas of one request against what is known from elsewhere: data sheets and published
+ * drives.
  */
 #include <math.h>
 
@@ -55,7 +56,8 @@ test_same_track(void)
         g_assert_cmpfloat(disk_model_seek_ms(model, 0, track * 2 / capacity), >, 0.79);
 }
 
-/* HP 97560 (Ruemmler and Wilkes 1994): a curve in two pieces over 1,962 cylinders; mean 12.83 ms. */
+/* HP 97560 (Ruemmler and Wilkes 1994): a curve in two pieces over 1,962 cylinders; mean 12.83 ms.
+ */
 static double
 hp97560(double x, gconstpointer data G_GNUC_UNUSED)
 {
@@ -82,7 +84,8 @@ test_zones(void)
         assert_within(disk_model_radius(model, 1), 1, 1e-9);
         /* The turns are the time of reading everything before at the rate of each place. */
         for (int i = 0; i < 10000; i++)
-                seconds += capacity / 10000 / disk_model_rate_bytes_per_ms(model, (i + 0.5) / 10000);
+                seconds +=
+                        capacity / 10000 / disk_model_rate_bytes_per_ms(model, (i + 0.5) / 10000);
         assert_within(disk_model_turns(model, model->capacity_bytes), seconds / model->rotation_ms,
                       1e-4);
         assert_within(disk_model_turns(model, 565000), 1, 0.001);

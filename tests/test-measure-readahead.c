@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The readahead windows against what a running Linux 6.18 read, as seen with mincore(2) on ext4 after
- * every touch ("[first,end)" in pages), and the bounds of the simulated cache.
+ * The readahead windows against what a running Linux 6.18 read, as seen with mincore(2) on ext4
+ * after every touch ("[first,end)" in pages), and the bounds of the simulated cache.
  */
 #include "measure/readahead-sim.h"
 
@@ -9,9 +9,9 @@
 
 typedef struct {
         guint64 readahead_bytes;
-        char kind;             /* R: read(2) of one page, r: fault, x: fault in an executable mapping */
-        const char *touches;   /* pages */
-        const char *resident;  /* after the last of them */
+        char kind; /* R: read(2) of one page, r: fault, x: fault in an executable mapping */
+        const char *touches;  /* pages */
+        const char *resident; /* after the last of them */
 } Pattern;
 
 static gchar *
@@ -21,11 +21,12 @@ resident_text(const ReadaheadSim *sim, guint32 file, guint64 pages)
         guint64 end;
 
         for (guint64 i = 0; i < pages; i = end) {
-                for (end = i; end < pages && readahead_sim_lookup(sim, file, end) !=
-                                                     READAHEAD_ABSENT; end++)
+                for (end = i;
+                     end < pages && readahead_sim_lookup(sim, file, end) != READAHEAD_ABSENT; end++)
                         ;
                 if (end > i)
-                        g_string_append_printf(text, "%s[%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ")",
+                        g_string_append_printf(text,
+                                               "%s[%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ")",
                                                text->len > 0 ? " " : "", i, end);
                 else
                         end = i + 1;
@@ -41,7 +42,7 @@ check(const Pattern *pattern, guint64 file_pages)
         g_autoptr(GArray) reads = g_array_new(FALSE, FALSE, sizeof(ReadaheadRead));
         g_auto(GStrv) touches = g_strsplit(pattern->touches, " ", 0);
         g_autofree gchar *text = NULL;
-        PageSpan span = { 0, file_pages };
+        PageSpan span = {0, file_pages};
         guint64 sum = 0;
         guint32 file;
 
@@ -64,7 +65,8 @@ check(const Pattern *pattern, guint64 file_pages)
 
                 g_assert_cmpuint(read->tag, ==, i);
                 for (guint64 k = 0; k < read->pages; k++)
-                        g_assert_cmpuint(readahead_sim_lookup(sim, file, read->first_page + k), ==, i);
+                        g_assert_cmpuint(readahead_sim_lookup(sim, file, read->first_page + k), ==,
+                                         i);
                 sum += read->pages;
         }
         for (guint64 i = 0; i < file_pages; i++)
@@ -76,34 +78,34 @@ static void
 test_kernel_windows(void)
 {
         static const Pattern patterns[] = {
-                { 128 * KIB, 'R', "0", "[0,4)" },
-                { 128 * KIB, 'R', "0 1", "[0,12)" },
-                { 128 * KIB, 'R', "0 1 2 3 4", "[0,16)" },
-                { 128 * KIB, 'R', "0 1 2 3 4 5 6 7 8 9 10 11 12", "[0,24)" },
-                { 128 * KIB, 'R', "0 1 2 3 4 8 12 16", "[0,32)" },
-                { 128 * KIB, 'R', "0 1 2 3 4 8 12 16 24 32", "[0,64)" },
-                { 128 * KIB, 'R', "0 1 2 3 4 8 12 16 24 32 48 64", "[0,128)" },
-                { 128 * KIB, 'R', "500 501 502 503 520 900", "[500,512) [520,521) [900,901)" },
-                { 128 * KIB, 'R', "10 11 5 9", "[5,6) [9,15)" },
-                { 128 * KIB, 'x', "500 501 530 532 600", "[500,564) [600,632)" },
-                { 128 * KIB, 'r', "500", "[484,516)" },
-                { 128 * KIB, 'r', "500 516", "[484,532)" },
-                { 128 * KIB, 'r', "500 516 508", "[484,564)" },
-                { 128 * KIB, 'r', "500 516 508 509 530 532", "[484,592)" },
-                { 128 * KIB, 'r', "500 516 508 509 530 532 560 600", "[484,616)" },
-                { 128 * KIB, 'r', "1000 1001 1010 1020 1023 1030", "[984,1036)" },
-                { 1024 * KIB, 'R', "0 1", "[0,20)" },
-                { 1024 * KIB, 'R', "0 1 4", "[0,48)" },
-                { 1024 * KIB, 'R', "0 1 4 20", "[0,64)" },
-                { 1024 * KIB, 'R', "0 1 4 20 48 64", "[0,128)" },
-                { 1024 * KIB, 'R', "0 1 4 20 48 64 96 128", "[0,256)" },
-                { 1024 * KIB, 'R', "500 501 502", "[500,520)" },
-                { 1024 * KIB, 'x', "500 501 530 532 600", "[500,756)" },
-                { 1024 * KIB, 'r', "500 516 508", "[372,628)" },
-                { 8192 * KIB, 'R', "0 1 2 4 8", "[0,80)" },
-                { 8192 * KIB, 'R', "500 501 502 900", "[500,520) [900,901)" },
-                { 8192 * KIB, 'x', "500 600", "[500,2048)" },
-                { 8192 * KIB, 'r', "500 530", "[0,2048)" },
+                {128 * KIB, 'R', "0", "[0,4)"},
+                {128 * KIB, 'R', "0 1", "[0,12)"},
+                {128 * KIB, 'R', "0 1 2 3 4", "[0,16)"},
+                {128 * KIB, 'R', "0 1 2 3 4 5 6 7 8 9 10 11 12", "[0,24)"},
+                {128 * KIB, 'R', "0 1 2 3 4 8 12 16", "[0,32)"},
+                {128 * KIB, 'R', "0 1 2 3 4 8 12 16 24 32", "[0,64)"},
+                {128 * KIB, 'R', "0 1 2 3 4 8 12 16 24 32 48 64", "[0,128)"},
+                {128 * KIB, 'R', "500 501 502 503 520 900", "[500,512) [520,521) [900,901)"},
+                {128 * KIB, 'R', "10 11 5 9", "[5,6) [9,15)"},
+                {128 * KIB, 'x', "500 501 530 532 600", "[500,564) [600,632)"},
+                {128 * KIB, 'r', "500", "[484,516)"},
+                {128 * KIB, 'r', "500 516", "[484,532)"},
+                {128 * KIB, 'r', "500 516 508", "[484,564)"},
+                {128 * KIB, 'r', "500 516 508 509 530 532", "[484,592)"},
+                {128 * KIB, 'r', "500 516 508 509 530 532 560 600", "[484,616)"},
+                {128 * KIB, 'r', "1000 1001 1010 1020 1023 1030", "[984,1036)"},
+                {1024 * KIB, 'R', "0 1", "[0,20)"},
+                {1024 * KIB, 'R', "0 1 4", "[0,48)"},
+                {1024 * KIB, 'R', "0 1 4 20", "[0,64)"},
+                {1024 * KIB, 'R', "0 1 4 20 48 64", "[0,128)"},
+                {1024 * KIB, 'R', "0 1 4 20 48 64 96 128", "[0,256)"},
+                {1024 * KIB, 'R', "500 501 502", "[500,520)"},
+                {1024 * KIB, 'x', "500 501 530 532 600", "[500,756)"},
+                {1024 * KIB, 'r', "500 516 508", "[372,628)"},
+                {8192 * KIB, 'R', "0 1 2 4 8", "[0,80)"},
+                {8192 * KIB, 'R', "500 501 502 900", "[500,520) [900,901)"},
+                {8192 * KIB, 'x', "500 600", "[500,2048)"},
+                {8192 * KIB, 'r', "500 530", "[0,2048)"},
         };
 
         for (gsize i = 0; i < G_N_ELEMENTS(patterns); i++)
@@ -114,11 +116,11 @@ static void
 test_end_of_file(void)
 {
         static const Pattern patterns[] = {
-                { 1024 * KIB, 'R', "0 1 2 3 4 5 10", "[0,32)" },
-                { 1024 * KIB, 'r', "20", "[0,32)" },
-                { 128 * KIB, 'r', "20", "[4,32)" },
-                { 8192 * KIB, 'r', "31", "[0,32)" },
-                { 128 * KIB, 'x', "31", "[31,32)" },
+                {1024 * KIB, 'R', "0 1 2 3 4 5 10", "[0,32)"},
+                {1024 * KIB, 'r', "20", "[0,32)"},
+                {128 * KIB, 'r', "20", "[4,32)"},
+                {8192 * KIB, 'r', "31", "[0,32)"},
+                {128 * KIB, 'x', "31", "[31,32)"},
         };
 
         for (gsize i = 0; i < G_N_ELEMENTS(patterns); i++)
@@ -130,9 +132,9 @@ static void
 test_off(void)
 {
         static const Pattern patterns[] = {
-                { 0, 'R', "0 1 2 9", "[0,3) [9,10)" },
-                { 0, 'r', "0 5 6", "[0,1) [5,7)" },
-                { 0, 'x', "7", "[7,8)" },
+                {0, 'R', "0 1 2 9", "[0,3) [9,10)"},
+                {0, 'r', "0 5 6", "[0,1) [5,7)"},
+                {0, 'x', "7", "[7,8)"},
         };
 
         for (gsize i = 0; i < G_N_ELEMENTS(patterns); i++)
@@ -163,7 +165,7 @@ test_large_and_bounded(void)
         g_autoptr(ReadaheadSim) sim = readahead_sim_new(4096, 128 * KIB, 1280 * KIB);
         g_autoptr(GArray) spans = g_array_new(FALSE, FALSE, sizeof(PageSpan));
         g_autoptr(GArray) reads = g_array_new(FALSE, FALSE, sizeof(ReadaheadRead));
-        PageSpan span = { 100, 110 };
+        PageSpan span = {100, 110};
         guint32 file;
 
         g_array_append_val(spans, span);

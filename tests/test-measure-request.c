@@ -64,27 +64,28 @@ test_random_iops(void)
                 double rpm, t1, avg, full;
                 double wanted[4];
         } drives[] = {
-                { 7200, 0.8, 8.5, 16, { 78, 109, 127, 176 } },
-                { 5400, 1, 11, 20, { 60, 83, 97, 133 } },
-                { 10000, 0.4, 4.6, 4.6 / 0.53, { 129, 181, 214, 301 } },
+                {7200, 0.8, 8.5, 16, {78, 109, 127, 176}},
+                {5400, 1, 11, 20, {60, 83, 97, 133}},
+                {10000, 0.4, 4.6, 4.6 / 0.53, {129, 181, 214, 301}},
         };
-        static const guint depths[] = { 1, 4, 8, 32 };
+        static const guint depths[] = {1, 4, 8, 32};
 
         for (gsize i = 0; i < G_N_ELEMENTS(drives); i++) {
-                g_autoptr(DiskModel) model = rotational(drives[i].rpm, drives[i].t1, drives[i].avg,
-                                                        drives[i].full);
+                g_autoptr(DiskModel) model =
+                        rotational(drives[i].rpm, drives[i].t1, drives[i].avg, drives[i].full);
 
                 for (gsize k = 0; k < G_N_ELEMENTS(depths); k++) {
                         double rate = iops(model, depths[k], 4 * KIB);
 
-                        g_test_message("%.0f rpm depth %u: %.1f IOPS, published %.0f", drives[i].rpm,
-                                       depths[k], rate, drives[i].wanted[k]);
+                        g_test_message("%.0f rpm depth %u: %.1f IOPS, published %.0f",
+                                       drives[i].rpm, depths[k], rate, drives[i].wanted[k]);
                         assert_within(rate, drives[i].wanted[k], 0.10);
                 }
         }
 }
 
-/* Quantum Atlas 10K, 8 KiB random reads: 105/s measured. Its measured seek curve averages 5.6 ms. */
+/* Quantum Atlas 10K, 8 KiB random reads: 105/s measured. Its measured seek curve averages 5.6 ms.
+ */
 static void
 test_atlas(void)
 {
@@ -125,7 +126,7 @@ test_flash(void)
         request_stream_cost(card, requests, 100, 1, FALSE, &cost);
         assert_within(cost.total_ms, 100 * (0.6 + 128 * KIB / 20e3), 0.02);
         for (gsize i = 0; i < 100; i++)
-                requests[i] = (Request){ i * 512 * KIB, 4 * KIB };
+                requests[i] = (Request){i * 512 * KIB, 4 * KIB};
         request_stream_cost(lazy, requests, 100, 1, FALSE, &cost);
         assert_within(cost.total_ms, 100 * (1 + 5 + 4096 / 125e3), 0.02);
 }
@@ -139,9 +140,10 @@ test_sequential(void)
         RequestCost cost;
 
         for (gsize i = 0; i < G_N_ELEMENTS(requests); i++)
-                requests[i] = (Request){ 1000 * (guint64)MIB + i * 64 * KIB, 64 * KIB };
+                requests[i] = (Request){1000 * (guint64)MIB + i * 64 * KIB, 64 * KIB};
         request_stream_cost(model, requests, G_N_ELEMENTS(requests), 1, FALSE, &cost);
-        assert_within(cost.total_ms, 40 * MIB / disk_model_rate_bytes_per_ms(model, 0.013) + 8, 0.02);
+        assert_within(cost.total_ms, 40 * MIB / disk_model_rate_bytes_per_ms(model, 0.013) + 8,
+                      0.02);
         g_assert_cmpuint(cost.seeks, <=, 1);
 }
 
@@ -155,7 +157,7 @@ test_forward_gap(void)
         double last = 0;
 
         for (guint64 gap = 0; gap <= 16 * MIB; gap += 64 * KIB) {
-                Request requests[2] = { { base, 64 * KIB }, { base + 64 * KIB + gap, 64 * KIB } };
+                Request requests[2] = {{base, 64 * KIB}, {base + 64 * KIB + gap, 64 * KIB}};
                 RequestCost one, two;
                 double second;
 
@@ -165,8 +167,8 @@ test_forward_gap(void)
                 if (gap <= 256 * KIB)
                         assert_within(second, (double)(gap + 64 * KIB) / rate, 0.05);
                 g_assert_cmpfloat(second, <=, (double)(gap + 64 * KIB) / rate * 1.05 + 0.5);
-                g_assert_cmpfloat(second, <=, model->overhead_ms + 2 + model->rotation_ms +
-                                                      64 * KIB / rate);
+                g_assert_cmpfloat(second, <=,
+                                  model->overhead_ms + 2 + model->rotation_ms + 64 * KIB / rate);
                 last = second;
         }
         g_assert_cmpfloat(last, >, 5);
@@ -203,7 +205,7 @@ test_merge_and_split(void)
         sim = drive_sim_new(model, FALSE);
         for (guint64 i = 0; i < 8; i++)
                 drive_sim_add(sim, i * 32 * KIB, 32 * KIB, (guint32)i); /* two requests */
-        piece = drive_sim_add(sim, 10 * MIB, 300 * KIB, 9);           /* three */
+        piece = drive_sim_add(sim, 10 * MIB, 300 * KIB, 9);             /* three */
         g_assert_cmpuint(drive_sim_pieces(sim)->len, ==, 11);
         g_assert_cmpuint(g_array_index(drive_sim_pieces(sim), DrivePiece, piece + 2).length_bytes,
                          ==, 44 * KIB);
@@ -238,8 +240,9 @@ compare_requests(const void *a, const void *b)
 {
         const Request *left = a, *right = b;
 
-        return left->position_bytes < right->position_bytes ? -1 :
-                                       left->position_bytes > right->position_bytes;
+        return left->position_bytes < right->position_bytes
+                       ? -1
+                       : left->position_bytes > right->position_bytes;
 }
 
 static void
@@ -270,8 +273,8 @@ test_far_places(void)
 {
         g_autoptr(DiskModel) model = disk_model_new("hdd", NULL);
         const guint64 far = G_GUINT64_CONSTANT(20) << 40;
-        Request near_pair[2] = { { far, 4096 }, { far + 4096, 4096 } };
-        Request far_pair[2] = { { far, 4096 }, { far - (G_GUINT64_CONSTANT(1) << 43), 4096 } };
+        Request near_pair[2] = {{far, 4096}, {far + 4096, 4096}};
+        Request far_pair[2] = {{far, 4096}, {far - (G_GUINT64_CONSTANT(1) << 43), 4096}};
         RequestCost near_cost, far_cost;
 
         model->capacity_bytes = G_GUINT64_CONSTANT(24) << 40;

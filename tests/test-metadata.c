@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The metadata reader against mke2fs, e2fsck -D and debugfs, on images that need no mount: objects
- * computed for files are resolved, read from the image and compared with what debugfs says; and found
- * again from their block numbers. Hashed directories of one and two levels, linear and inline ones,
- * extent trees and indirect blocks, slow symbolic links.
+ * computed for files are resolved, read from the image and compared with what debugfs says; and
+ * found again from their block numbers. Hashed directories of one and two levels, linear and inline
+ * ones, extent trees and indirect blocks, slow symbolic links.
  */
 #include <glib.h>
 #include <glib/gstdio.h>
@@ -24,8 +24,8 @@ run(const char *command)
         gchar *out = NULL;
         gint status = -1;
 
-        if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL, &status,
-                          NULL))
+        if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL,
+                          &status, NULL))
                 return NULL;
         return out;
 }
@@ -33,8 +33,9 @@ run(const char *command)
 static gboolean
 have_tools(void)
 {
-        g_autofree gchar *out = run("PATH=$PATH:/sbin:/usr/sbin; command -v mke2fs && command -v debugfs && "
-                                    "command -v e2fsck && echo yes");
+        g_autofree gchar *out =
+                run("PATH=$PATH:/sbin:/usr/sbin; command -v mke2fs && command -v debugfs && "
+                    "command -v e2fsck && echo yes");
 
         return out && g_str_has_suffix(out, "yes\n");
 }
@@ -47,17 +48,20 @@ typedef struct {
         guint32 fs;
 } Fixture;
 
-/* The same tree in every image: a directory of MANY long names, a link path, files with many holes. */
+/* The same tree in every image: a directory of MANY long names, a link path, files with many holes.
+ */
 static void
 make_tree(const char *dir)
 {
-        g_autofree gchar *script = g_strdup_printf(
-                "cd '%s' && mkdir -p tree/many tree/few/deep && cd tree && "
-                "i=0; while [ $i -lt %d ]; do : > many/a_rather_long_file_name_number_$i; i=$((i+1)); done; "
-                "echo x > few/deep/one; "
-                "ln -s few/deep short; "
-                "l=few/; i=0; while [ $i -lt 40 ]; do l=$l./././; i=$((i+1)); done; ln -s ${l}deep slow; ",
-                dir, MANY);
+        g_autofree gchar *script =
+                g_strdup_printf("cd '%s' && mkdir -p tree/many tree/few/deep && cd tree && "
+                                "i=0; while [ $i -lt %d ]; do : > "
+                                "many/a_rather_long_file_name_number_$i; i=$((i+1)); done; "
+                                "echo x > few/deep/one; "
+                                "ln -s few/deep short; "
+                                "l=few/; i=0; while [ $i -lt 40 ]; do l=$l./././; i=$((i+1)); "
+                                "done; ln -s ${l}deep slow; ",
+                                dir, MANY);
         g_autofree gchar *out = run(script);
         g_autofree gchar *holes = g_build_filename(dir, "tree/holes", NULL);
         int fd = open(holes, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -117,7 +121,8 @@ static guint32
 add_file(Fixture *fixture, const char *path, guint64 offset, guint64 length)
 {
         g_autofree gchar *out = debugfs(fixture, "stat %s", path);
-        ProfileFile file = {.fs = fixture->fs, .path = (gchar *)path, .size_bytes = offset + length};
+        ProfileFile file = {
+                .fs = fixture->fs, .path = (gchar *)path, .size_bytes = offset + length};
         ProfileRange range = {.offset_bytes = offset, .length_bytes = length};
 
         if (out && g_str_has_prefix(out, "Inode: "))
@@ -200,7 +205,8 @@ check_inode_blocks(const Fixture *fixture)
         }
 }
 
-/* Every object is found again from its block, and nothing else is; known other blocks count for none. */
+/* Every object is found again from its block, and nothing else is; known other blocks count for
+ * none. */
 static void
 check_identify(Fixture *fixture)
 {
@@ -225,8 +231,8 @@ check_identify(Fixture *fixture)
                 one.block = g_ascii_strtoull(journal, NULL, 10);
                 g_array_append_val(seen, one);
         }
-        g_assert_cmpuint(metadata_identify(fixture->reader, fixture->profile, fixture->fs, seen), ==,
-                         0);
+        g_assert_cmpuint(metadata_identify(fixture->reader, fixture->profile, fixture->fs, seen),
+                         ==, 0);
         g_assert_cmpuint(fixture->profile->meta->len, ==, before);
         for (guint i = 0; i < before; i++)
                 g_assert_cmpuint(g_array_index(fixture->profile->meta, ProfileMeta, i).flags, ==,
@@ -339,8 +345,7 @@ check_indirect(Fixture *fixture)
 
                 at += strlen("IND):");
                 g_assert_true(metadata_resolve(fixture->reader, &meta, &offset));
-                g_assert_cmpuint(offset, ==,
-                                 g_ascii_strtoull(at, NULL, 10) * fixture->block_bytes);
+                g_assert_cmpuint(offset, ==, g_ascii_strtoull(at, NULL, 10) * fixture->block_bytes);
                 nodes++;
         }
         g_assert_cmpuint(nodes, >, 3);

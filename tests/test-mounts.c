@@ -83,7 +83,8 @@ test_hostile(void)
                 g_assert_cmpstr(nth(mounts, 1)->type, ==, "tmpfs");
         }
         {
-                /* Parents that form a loop, a mount that is its own parent: ends, finds something sane. */
+                /* Parents that form a loop, a mount that is its own parent: ends, finds something
+                 * sane. */
                 g_autoptr(GPtrArray) mounts = parse("1 2 8:1 / / rw - ext4 a rw\n"
                                                     "2 1 8:2 / / rw - ext4 b rw\n"
                                                     "3 3 8:3 / /x rw - ext4 c rw");
@@ -98,7 +99,7 @@ test_hidden(void)
 {
         g_autoptr(GPtrArray) mounts =
                 parse("10 1 8:1 / / rw - ext4 root rw\n"
-                      "11 10 8:2 / /a/b rw - ext4 under rw\n"  /* hidden: /a is mounted over it */
+                      "11 10 8:2 / /a/b rw - ext4 under rw\n" /* hidden: /a is mounted over it */
                       "12 10 8:3 / /a rw - ext4 over rw\n"
                       "13 12 8:4 / /a/b/c rw - ext4 deep rw\n" /* below 12, seen */
                       "14 10 8:5 / /s rw - ext4 first rw\n"    /* hidden: 15 lies on top */
@@ -178,8 +179,8 @@ write_file(const char *dir, const char *name, const char *text)
 static void
 remove_tree(const char *path)
 {
-        g_autoptr(GDir) dir = g_file_test(path, G_FILE_TEST_IS_SYMLINK) ? NULL
-                                                                         : g_dir_open(path, 0, NULL);
+        g_autoptr(GDir) dir =
+                g_file_test(path, G_FILE_TEST_IS_SYMLINK) ? NULL : g_dir_open(path, 0, NULL);
         const gchar *name;
 
         while (dir && (name = g_dir_read_name(dir))) {

@@ -90,7 +90,8 @@ static void
 test_small_blocks(void)
 {
         /* 1 KiB blocks in 4 KiB pages: offsets agree modulo 4. */
-        static const Extent extents[] = {{0, 0x100000, 5 << 10, 0}, {6 << 10, 0x200000, 3 << 10, 0}};
+        static const Extent extents[] = {{0, 0x100000, 5 << 10, 0},
+                                         {6 << 10, 0x200000, 3 << 10, 0}};
         static const Segment one[] = {{4, 60, 5000}};
         g_autoptr(ExtentMap) map = map_new(extents, 2);
         g_autoptr(Plan) plan = plan_new(1024, 4096);
@@ -155,10 +156,10 @@ test_runs(void)
 {
         static const Extent extents[] = {
                 {0, 1 << 20, 4096, 0},
-                {0, (1 << 20) + 4096, 8192, 0}, /* goes on */
-                {0, (1 << 20) + 13312, 4096, 0},/* a gap of 1 KiB: within a page */
-                {0, (1 << 20) + 21504, 4096, 0},/* a gap of a page */
-                {0, 0, 4096, 0},                /* back */
+                {0, (1 << 20) + 4096, 8192, 0},  /* goes on */
+                {0, (1 << 20) + 13312, 4096, 0}, /* a gap of 1 KiB: within a page */
+                {0, (1 << 20) + 21504, 4096, 0}, /* a gap of a page */
+                {0, 0, 4096, 0},                 /* back */
         };
         g_autoptr(GArray) list = g_array_new(FALSE, FALSE, sizeof(Extent));
 

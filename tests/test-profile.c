@@ -25,19 +25,27 @@ sample(void)
         profile->lost_events = 7;
         profile_add_fs(profile, "0b1e6a4c-0000-4000-8000-000000000001", "ext4", 4096);
         for (guint i = 0; i < G_N_ELEMENTS(paths); i++) {
-                ProfileFile file = {.inode = 12 + i, .generation = 5, .size_bytes = 100000,
-                                    .mtime_ns = -5, .first_use_us = i * 10,
+                ProfileFile file = {.inode = 12 + i,
+                                    .generation = 5,
+                                    .size_bytes = 100000,
+                                    .mtime_ns = -5,
+                                    .first_use_us = i * 10,
                                     .path = (gchar *)paths[i]};
-                ProfileRange range = {.file = i, .cause = PROFILE_CAUSE_FAULT,
-                                      .offset_bytes = 4096 * i, .length_bytes = 8192,
+                ProfileRange range = {.file = i,
+                                      .cause = PROFILE_CAUSE_FAULT,
+                                      .offset_bytes = 4096 * i,
+                                      .length_bytes = 8192,
                                       .first_use_us = i * 10};
 
                 profile_add_file(profile, &file);
                 g_array_append_val(profile->ranges, range);
         }
         {
-                ProfileMeta meta = {.kind = PROFILE_META_DIR_BLOCK, .flags = PROFILE_META_SEEN,
-                                    .inode = 2, .index = 3, .first_use_us = 1};
+                ProfileMeta meta = {.kind = PROFILE_META_DIR_BLOCK,
+                                    .flags = PROFILE_META_SEEN,
+                                    .inode = 2,
+                                    .index = 3,
+                                    .first_use_us = 1};
 
                 g_array_append_val(profile->meta, meta);
         }

@@ -9,14 +9,18 @@ make(const guint64 (*ranges)[4], guint n)
 
         profile_add_fs(profile, "", "ext4", 4096);
         for (guint i = 0; i < 3; i++) {
-                ProfileFile file = {.inode = i + 1, .size_bytes = 40 * 4096 - 100,
-                                    .first_use_us = i, .path = (gchar *)"/x"};
+                ProfileFile file = {.inode = i + 1,
+                                    .size_bytes = 40 * 4096 - 100,
+                                    .first_use_us = i,
+                                    .path = (gchar *)"/x"};
 
                 profile_add_file(profile, &file);
         }
         for (guint i = 0; i < n; i++) {
-                ProfileRange r = {.file = ranges[i][0], .offset_bytes = ranges[i][1] * 4096,
-                                  .length_bytes = ranges[i][2] * 4096, .first_use_us = ranges[i][3]};
+                ProfileRange r = {.file = ranges[i][0],
+                                  .offset_bytes = ranges[i][1] * 4096,
+                                  .length_bytes = ranges[i][2] * 4096,
+                                  .first_use_us = ranges[i][3]};
 
                 g_array_append_val(profile->ranges, r);
         }

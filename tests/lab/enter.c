@@ -13,8 +13,12 @@
 int
 main(int argc, char **argv)
 {
-        static char *environment[] = {"HOME=/root", "USER=root", "LOGNAME=root", "LANG=C.UTF-8",
-                                      "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+        static char *environment[] = {"HOME=/root",
+                                      "USER=root",
+                                      "LOGNAME=root",
+                                      "LANG=C.UTF-8",
+                                      "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+                                      NULL};
 
         if (argc < 3) {
                 fprintf(stderr, "usage: enter ROOT PROGRAM ARG...\n");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Whole-file readahead in order of access, as the readahead tools before 2008 did it: for comparison
- * in the demonstration and in benchmarks. Reads a list of paths, each ended by NUL, on standard input and
- * reads every file from beginning to end.
+ * Whole-file readahead in order of access, as the readahead tools before 2008 did it: for
+ * comparison in the demonstration and in benchmarks. Reads a list of paths, each ended by NUL, on
+ * standard input and reads every file from beginning to end.
  *
  *     readahead-files ROOT < LIST
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Waits until nobody has a block device mounted any more, in whatever mount namespace: an exclusive open
- * fails as long as one has. A file system that lives on is not cold after the next mount.
+ * Waits until nobody has a block device mounted any more, in whatever mount namespace: an exclusive
+ * open fails as long as one has. A file system that lives on is not cold after the next mount.
  *
  *     wait-free DEVICE     exit 0; 1 when it is still in use after ten seconds
  *
