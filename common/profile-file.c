@@ -27,8 +27,18 @@ typedef struct {
         guint8 sha256[32];
 } Header;
 
-/* name, argv, created, source, flags, lost, unnamed, elapsed, cpu, page; fs; files; ranges; meta */
-#define BODY_FORMAT "(ayaayxuuttttua(ayayu)a(uutttxay)a(uuttt)a(uqqttt))"
+/* name, argv, created, source, flags, lost, unnamed, elapsed, cpu, page; fs; files; ranges; meta;
+ * processes; waits; marks */
+#define FS_TYPE "a(ayayu)"
+#define FILES_TYPE "a(uutttttxuay)"
+#define RANGES_TYPE "a(uqquuttt)"
+#define META_TYPE "a(uqqttt)"
+#define PROCESSES_TYPE "a(iuttayay)"
+#define WAITS_TYPE "a(uiqnutt)"
+#define MARKS_TYPE "a(tuay)"
+#define BODY_FORMAT                                                                                \
+        "(ayaayxuuttttu" FS_TYPE FILES_TYPE RANGES_TYPE META_TYPE PROCESSES_TYPE WAITS_TYPE        \
+                MARKS_TYPE ")"
 
 #define FLAG_EXACT (1U << 0)
 #define FLAG_COMPLETE (1U << 1)
@@ -41,49 +51,133 @@ bytes_variant(const char *bytes)
 }
 
 static GVariant *
+fs_build(const Profile *profile)
+{
+        GVariantBuilder builder;
+
+        g_variant_builder_init(&builder, G_VARIANT_TYPE(FS_TYPE));
+        for (guint i = 0; i < profile->fs->len; i++) {
+                const ProfileFs *f = &g_array_index(profile->fs, ProfileFs, i);
+
+                g_variant_builder_add(&builder, "(@ay@ayu)", bytes_variant(f->uuid),
+                                      bytes_variant(f->type), f->block_bytes);
+        }
+        return g_variant_builder_end(&builder);
+}
+
+static GVariant *
+files_build(const Profile *profile)
+{
+        GVariantBuilder builder;
+
+        g_variant_builder_init(&builder, G_VARIANT_TYPE(FILES_TYPE));
+        for (guint i = 0; i < profile->files->len; i++) {
+                const ProfileFile *f = &g_array_index(profile->files, ProfileFile, i);
+
+                g_variant_builder_add(&builder, "(uutttttxu@ay)", f->fs, f->generation, f->inode,
+                                      f->size_bytes, f->first_use_us, f->opened_us, f->last_use_us,
+                                      f->mtime_ns, f->flags, bytes_variant(f->path));
+        }
+        return g_variant_builder_end(&builder);
+}
+
+/* Arrays of fixed size are laid out in memory as in the file (little-endian machines). */
+static GVariant *
+ranges_build(const Profile *profile)
+{
+        GVariantBuilder builder;
+
+        g_variant_builder_init(&builder, G_VARIANT_TYPE(RANGES_TYPE));
+        for (guint i = 0; i < profile->ranges->len; i++) {
+                const ProfileRange *r = &g_array_index(profile->ranges, ProfileRange, i);
+
+                g_variant_builder_add(&builder, "(uqquuttt)", r->file, r->cause, r->flags,
+                                      r->process, r->stall_us, r->offset_bytes, r->length_bytes,
+                                      r->first_use_us);
+        }
+        return g_variant_builder_end(&builder);
+}
+
+static GVariant *
+meta_build(const Profile *profile)
+{
+        GVariantBuilder builder;
+
+        g_variant_builder_init(&builder, G_VARIANT_TYPE(META_TYPE));
+        for (guint i = 0; i < profile->meta->len; i++) {
+                const ProfileMeta *m = &g_array_index(profile->meta, ProfileMeta, i);
+
+                g_variant_builder_add(&builder, "(uqqttt)", m->fs, m->kind, m->flags, m->inode,
+                                      m->index, m->first_use_us);
+        }
+        return g_variant_builder_end(&builder);
+}
+
+static GVariant *
+processes_build(const Profile *profile)
+{
+        GVariantBuilder builder;
+
+        g_variant_builder_init(&builder, G_VARIANT_TYPE(PROCESSES_TYPE));
+        for (guint i = 0; i < profile->processes->len; i++) {
+                const ProfileProcess *p = &g_array_index(profile->processes, ProfileProcess, i);
+
+                g_variant_builder_add(&builder, "(iutt@ay@ay)", p->pid, p->parent, p->start_us,
+                                      p->exit_us, bytes_variant(p->comm),
+                                      bytes_variant(p->executable));
+        }
+        return g_variant_builder_end(&builder);
+}
+
+static GVariant *
+waits_build(const Profile *profile)
+{
+        GVariantBuilder builder;
+
+        g_variant_builder_init(&builder, G_VARIANT_TYPE(WAITS_TYPE));
+        for (guint i = 0; i < profile->waits->len; i++) {
+                const ProfileWait *w = &g_array_index(profile->waits, ProfileWait, i);
+
+                g_variant_builder_add(&builder, "(uiqnutt)", w->process, w->tid, w->reason,
+                                      w->syscall, w->file, w->start_us, w->length_us);
+        }
+        return g_variant_builder_end(&builder);
+}
+
+static GVariant *
+marks_build(const Profile *profile)
+{
+        GVariantBuilder builder;
+
+        g_variant_builder_init(&builder, G_VARIANT_TYPE(MARKS_TYPE));
+        for (guint i = 0; i < profile->marks->len; i++) {
+                const ProfileMark *m = &g_array_index(profile->marks, ProfileMark, i);
+
+                g_variant_builder_add(&builder, "(tu@ay)", m->time_us, m->process,
+                                      bytes_variant(m->text));
+        }
+        return g_variant_builder_end(&builder);
+}
+
+static GVariant *
 body_build(const Profile *profile)
 {
-        GVariantBuilder argv, fs, files, ranges, meta;
+        guint32 flags = (profile->exact ? FLAG_EXACT : 0) |
+                        (profile->complete ? FLAG_COMPLETE : 0) |
+                        (profile->cpu_warm ? FLAG_CPU_WARM : 0);
+        GVariantBuilder argv;
 
         g_variant_builder_init(&argv, G_VARIANT_TYPE("aay"));
         for (guint i = 0; i < profile->argv->len; i++)
                 g_variant_builder_add_value(&argv, bytes_variant(profile->argv->pdata[i]));
-        g_variant_builder_init(&fs, G_VARIANT_TYPE("a(ayayu)"));
-        for (guint i = 0; i < profile->fs->len; i++) {
-                const ProfileFs *f = &g_array_index(profile->fs, ProfileFs, i);
-
-                g_variant_builder_add(&fs, "(@ay@ayu)", bytes_variant(f->uuid),
-                                      bytes_variant(f->type), f->block_bytes);
-        }
-        g_variant_builder_init(&files, G_VARIANT_TYPE("a(uutttxay)"));
-        for (guint i = 0; i < profile->files->len; i++) {
-                const ProfileFile *f = &g_array_index(profile->files, ProfileFile, i);
-
-                g_variant_builder_add(&files, "(uutttx@ay)", f->fs, f->generation, f->inode,
-                                      f->size_bytes, f->first_use_us, f->mtime_ns,
-                                      bytes_variant(f->path));
-        }
-        g_variant_builder_init(&ranges, G_VARIANT_TYPE("a(uuttt)"));
-        for (guint i = 0; i < profile->ranges->len; i++) {
-                const ProfileRange *r = &g_array_index(profile->ranges, ProfileRange, i);
-
-                g_variant_builder_add(&ranges, "(uuttt)", r->file, r->cause, r->offset_bytes,
-                                      r->length_bytes, r->first_use_us);
-        }
-        g_variant_builder_init(&meta, G_VARIANT_TYPE("a(uqqttt)"));
-        for (guint i = 0; i < profile->meta->len; i++) {
-                const ProfileMeta *m = &g_array_index(profile->meta, ProfileMeta, i);
-
-                g_variant_builder_add(&meta, "(uqqttt)", m->fs, m->kind, m->flags, m->inode,
-                                      m->index, m->first_use_us);
-        }
-        return g_variant_new(
-                "(@ayaayxuuttttua(ayayu)a(uutttxay)a(uuttt)a(uqqttt))",
-                bytes_variant(profile->name), &argv, profile->created_us, (guint32)profile->source,
-                (profile->exact ? FLAG_EXACT : 0) | (profile->complete ? FLAG_COMPLETE : 0) |
-                        (profile->cpu_warm ? FLAG_CPU_WARM : 0),
-                profile->lost_events, profile->unnamed_files, profile->elapsed_us, profile->cpu_us,
-                profile->page_bytes, &fs, &files, &ranges, &meta);
+        return g_variant_new("(@ayaayxuuttttu@" FS_TYPE "@" FILES_TYPE "@" RANGES_TYPE "@" META_TYPE
+                             "@" PROCESSES_TYPE "@" WAITS_TYPE "@" MARKS_TYPE ")",
+                             bytes_variant(profile->name), &argv, profile->created_us,
+                             (guint32)profile->source, flags, profile->lost_events,
+                             profile->unnamed_files, profile->elapsed_us, profile->cpu_us,
+                             profile->page_bytes, fs_build(profile), files_build(profile),
+                             ranges_build(profile), meta_build(profile), processes_build(profile),
+                             waits_build(profile), marks_build(profile));
 }
 
 static GBytes *
@@ -144,6 +238,120 @@ take_bytes(GVariant *tuple, gsize child)
 }
 
 static gboolean
+files_parse(GVariant *files, Profile *profile)
+{
+        gsize n = g_variant_n_children(files);
+
+        for (gsize i = 0; i < n; i++) {
+                g_autoptr(GVariant) t = g_variant_get_child_value(files, i);
+                ProfileFile f = {.path = take_bytes(t, 9)};
+
+                g_variant_get_child(t, 0, "u", &f.fs);
+                g_variant_get_child(t, 1, "u", &f.generation);
+                g_variant_get_child(t, 2, "t", &f.inode);
+                g_variant_get_child(t, 3, "t", &f.size_bytes);
+                g_variant_get_child(t, 4, "t", &f.first_use_us);
+                g_variant_get_child(t, 5, "t", &f.opened_us);
+                g_variant_get_child(t, 6, "t", &f.last_use_us);
+                g_variant_get_child(t, 7, "x", &f.mtime_ns);
+                g_variant_get_child(t, 8, "u", &f.flags);
+                g_array_append_val(profile->files, f);
+                if (!f.path)
+                        return FALSE;
+        }
+        return TRUE;
+}
+
+static gboolean
+processes_parse(GVariant *processes, Profile *profile)
+{
+        gsize n = g_variant_n_children(processes);
+
+        for (gsize i = 0; i < n; i++) {
+                g_autoptr(GVariant) t = g_variant_get_child_value(processes, i);
+                ProfileProcess p = {.comm = take_bytes(t, 4), .executable = take_bytes(t, 5)};
+
+                g_variant_get_child(t, 0, "i", &p.pid);
+                g_variant_get_child(t, 1, "u", &p.parent);
+                g_variant_get_child(t, 2, "t", &p.start_us);
+                g_variant_get_child(t, 3, "t", &p.exit_us);
+                g_array_append_val(profile->processes, p);
+                if (!p.comm || !p.executable)
+                        return FALSE;
+        }
+        return TRUE;
+}
+
+static gboolean
+marks_parse(GVariant *marks, Profile *profile)
+{
+        gsize n = g_variant_n_children(marks);
+
+        for (gsize i = 0; i < n; i++) {
+                g_autoptr(GVariant) t = g_variant_get_child_value(marks, i);
+                ProfileMark m = {.text = take_bytes(t, 2)};
+
+                g_variant_get_child(t, 0, "t", &m.time_us);
+                g_variant_get_child(t, 1, "u", &m.process);
+                g_array_append_val(profile->marks, m);
+                if (!m.text)
+                        return FALSE;
+        }
+        return TRUE;
+}
+
+/* Ranges, objects and waits are of fixed size: the array is used in place. */
+static void
+fixed_parse(GVariant *ranges, GVariant *meta, GVariant *waits, Profile *profile)
+{
+        struct {
+                guint32 file;
+                guint16 cause, flags;
+                guint32 process, stall;
+                guint64 offset, length, first_use;
+        } const *r;
+        struct {
+                guint32 fs;
+                guint16 kind, flags;
+                guint64 inode, index, first_use;
+        } const *m;
+        struct {
+                guint32 process;
+                gint32 tid;
+                guint16 reason;
+                gint16 syscall;
+                guint32 file;
+                guint64 start, length;
+        } const *w;
+        gsize n;
+
+        r = g_variant_get_fixed_array(ranges, &n, sizeof *r);
+        g_array_set_size(profile->ranges, n);
+        for (gsize i = 0; i < n; i++)
+                g_array_index(profile->ranges, ProfileRange, i) = (ProfileRange){
+                        .file = r[i].file,
+                        .cause = r[i].cause,
+                        .flags = r[i].flags,
+                        .process = r[i].process,
+                        .stall_us = r[i].stall,
+                        .offset_bytes = r[i].offset,
+                        .length_bytes = r[i].length,
+                        .first_use_us = r[i].first_use,
+                };
+        m = g_variant_get_fixed_array(meta, &n, sizeof *m);
+        g_array_set_size(profile->meta, n);
+        for (gsize i = 0; i < n; i++)
+                g_array_index(profile->meta, ProfileMeta, i) = (ProfileMeta){
+                        m[i].fs, m[i].kind, m[i].flags, m[i].inode, m[i].index, m[i].first_use};
+        w = g_variant_get_fixed_array(waits, &n, sizeof *w);
+        g_array_set_size(profile->waits, n);
+        for (gsize i = 0; i < n; i++)
+                g_array_index(profile->waits, ProfileWait, i) =
+                        (ProfileWait){w[i].process, w[i].tid,   w[i].reason, w[i].syscall,
+                                      w[i].file,    w[i].start, w[i].length};
+}
+
+static gboolean
 body_parse(GVariant *body, Profile *profile)
 {
         g_autoptr(GVariant) argv = g_variant_get_child_value(body, 1);
@@ -151,6 +359,9 @@ body_parse(GVariant *body, Profile *profile)
         g_autoptr(GVariant) files = g_variant_get_child_value(body, 11);
         g_autoptr(GVariant) ranges = g_variant_get_child_value(body, 12);
         g_autoptr(GVariant) meta = g_variant_get_child_value(body, 13);
+        g_autoptr(GVariant) processes = g_variant_get_child_value(body, 14);
+        g_autoptr(GVariant) waits = g_variant_get_child_value(body, 15);
+        g_autoptr(GVariant) marks = g_variant_get_child_value(body, 16);
         guint32 source, flags;
         gsize n;
 
@@ -189,47 +400,9 @@ body_parse(GVariant *body, Profile *profile)
                 if (!f.uuid || !f.type)
                         return FALSE;
         }
-        n = g_variant_n_children(files);
-        for (gsize i = 0; i < n; i++) {
-                g_autoptr(GVariant) t = g_variant_get_child_value(files, i);
-                ProfileFile f = {.path = take_bytes(t, 6)};
-
-                g_variant_get_child(t, 0, "u", &f.fs);
-                g_variant_get_child(t, 1, "u", &f.generation);
-                g_variant_get_child(t, 2, "t", &f.inode);
-                g_variant_get_child(t, 3, "t", &f.size_bytes);
-                g_variant_get_child(t, 4, "t", &f.first_use_us);
-                g_variant_get_child(t, 5, "x", &f.mtime_ns);
-                g_array_append_val(profile->files, f);
-                if (!f.path)
-                        return FALSE;
-        }
-        /* ranges and objects are of fixed size: the array is used in place */
-        {
-                struct {
-                        guint32 file, cause;
-                        guint64 offset, length, first_use;
-                } const *r = g_variant_get_fixed_array(ranges, &n, sizeof *r);
-
-                g_array_set_size(profile->ranges, n);
-                for (gsize i = 0; i < n; i++)
-                        g_array_index(profile->ranges, ProfileRange, i) = (ProfileRange){
-                                r[i].file, r[i].cause, r[i].offset, r[i].length, r[i].first_use};
-        }
-        {
-                struct {
-                        guint32 fs;
-                        guint16 kind, flags;
-                        guint64 inode, index, first_use;
-                } const *m = g_variant_get_fixed_array(meta, &n, sizeof *m);
-
-                g_array_set_size(profile->meta, n);
-                for (gsize i = 0; i < n; i++)
-                        g_array_index(profile->meta, ProfileMeta, i) =
-                                (ProfileMeta){m[i].fs,    m[i].kind,  m[i].flags,
-                                              m[i].inode, m[i].index, m[i].first_use};
-        }
-        return TRUE;
+        fixed_parse(ranges, meta, waits, profile);
+        return files_parse(files, profile) && processes_parse(processes, profile) &&
+               marks_parse(marks, profile);
 }
 
 static Profile *

@@ -22,6 +22,21 @@ file_clear(gpointer data)
         g_free(((ProfileFile *)data)->path);
 }
 
+static void
+process_clear(gpointer data)
+{
+        ProfileProcess *process = data;
+
+        g_free(process->comm);
+        g_free(process->executable);
+}
+
+static void
+mark_clear(gpointer data)
+{
+        g_free(((ProfileMark *)data)->text);
+}
+
 Profile *
 profile_new(const char *name)
 {
@@ -37,6 +52,11 @@ profile_new(const char *name)
         g_array_set_clear_func(profile->files, file_clear);
         profile->ranges = g_array_new(FALSE, TRUE, sizeof(ProfileRange));
         profile->meta = g_array_new(FALSE, TRUE, sizeof(ProfileMeta));
+        profile->processes = g_array_new(FALSE, TRUE, sizeof(ProfileProcess));
+        g_array_set_clear_func(profile->processes, process_clear);
+        profile->waits = g_array_new(FALSE, TRUE, sizeof(ProfileWait));
+        profile->marks = g_array_new(FALSE, TRUE, sizeof(ProfileMark));
+        g_array_set_clear_func(profile->marks, mark_clear);
         return profile;
 }
 
@@ -51,6 +71,9 @@ profile_free(Profile *profile)
         g_array_unref(profile->files);
         g_array_unref(profile->ranges);
         g_array_unref(profile->meta);
+        g_array_unref(profile->processes);
+        g_array_unref(profile->waits);
+        g_array_unref(profile->marks);
         g_free(profile);
 }
 
@@ -108,6 +131,26 @@ profile_add_file(Profile *profile, const ProfileFile *file)
         copy.path = g_strdup(file->path);
         g_array_append_val(profile->files, copy);
         return profile->files->len - 1;
+}
+
+guint32
+profile_add_process(Profile *profile, const ProfileProcess *process)
+{
+        ProfileProcess copy = *process;
+
+        copy.comm = g_strdup(process->comm ? process->comm : "");
+        copy.executable = g_strdup(process->executable ? process->executable : "");
+        g_array_append_val(profile->processes, copy);
+        return profile->processes->len;
+}
+
+void
+profile_add_mark(Profile *profile, const ProfileMark *mark)
+{
+        ProfileMark copy = *mark;
+
+        copy.text = g_strdup(mark->text);
+        g_array_append_val(profile->marks, copy);
 }
 
 static gboolean
@@ -176,6 +219,15 @@ profile_cause_name(ProfileCause cause)
 }
 
 const char *
+profile_wait_reason_name(ProfileWaitReason reason)
+{
+        static const char *const names[] = {"runnable", "disk",  "lock",  "pipe",
+                                            "terminal", "sleep", "child", "other"};
+
+        return (guint)reason < G_N_ELEMENTS(names) ? names[reason] : "unknown";
+}
+
+const char *
 profile_meta_kind_name(ProfileMetaKind kind)
 {
         static const char *const names[] = {"inode",       "dir-block",     "extent-node",
@@ -220,6 +272,42 @@ compare_place(gconstpointer a, gconstpointer b)
 }
 
 static gboolean
+process_valid(const Profile *profile, guint32 process)
+{
+        return process <= profile->processes->len;
+}
+
+static gboolean
+validate_processes(const Profile *profile, GError **error)
+{
+        guint64 last_us = 0;
+
+        for (guint i = 0; i < profile->processes->len; i++) {
+                const ProfileProcess *p = &g_array_index(profile->processes, ProfileProcess, i);
+
+                if (p->parent > i)
+                        INVALID("process %u comes before its parent", i);
+        }
+        for (guint i = 0; i < profile->waits->len; i++) {
+                const ProfileWait *w = &g_array_index(profile->waits, ProfileWait, i);
+
+                if (!process_valid(profile, w->process) || w->reason > PROFILE_WAIT_OTHER ||
+                    w->file > profile->files->len || w->start_us < last_us)
+                        INVALID("wait %u is not valid", i);
+                last_us = w->start_us;
+        }
+        last_us = 0;
+        for (guint i = 0; i < profile->marks->len; i++) {
+                const ProfileMark *m = &g_array_index(profile->marks, ProfileMark, i);
+
+                if (!process_valid(profile, m->process) || m->time_us < last_us)
+                        INVALID("mark %u is not valid", i);
+                last_us = m->time_us;
+        }
+        return TRUE;
+}
+
+static gboolean
 validate_ranges(const Profile *profile, GError **error)
 {
         g_autoptr(GArray) sorted = NULL;
@@ -241,6 +329,9 @@ validate_ranges(const Profile *profile, GError **error)
                         INVALID("range %u ends beyond its file", i);
                 if (r->cause > PROFILE_CAUSE_OPEN)
                         INVALID("range %u has the unknown cause %u", i, r->cause);
+                if (!process_valid(profile, r->process))
+                        INVALID("range %u names process %u of %u", i, r->process,
+                                profile->processes->len);
                 if (r->first_use_us < last_us)
                         INVALID("range %u is out of order", i);
                 last_us = r->first_use_us;
@@ -275,7 +366,9 @@ profile_validate(const Profile *profile, GError **error)
             (profile->page_bytes & (profile->page_bytes - 1)))
                 INVALID("a page of %u bytes", profile->page_bytes);
         if (profile->files->len > PROFILE_FILES_MAX || profile->ranges->len > PROFILE_RANGES_MAX ||
-            profile->meta->len > PROFILE_RANGES_MAX)
+            profile->meta->len > PROFILE_RANGES_MAX ||
+            profile->processes->len > PROFILE_FILES_MAX ||
+            profile->waits->len > PROFILE_RANGES_MAX || profile->marks->len > PROFILE_FILES_MAX)
                 INVALID("too many files, ranges or metadata objects");
         for (guint i = 0; i < profile->fs->len; i++) {
                 const ProfileFs *fs = &g_array_index(profile->fs, ProfileFs, i);
@@ -303,5 +396,5 @@ profile_validate(const Profile *profile, GError **error)
                 if (meta->fs >= profile->fs->len || meta->kind > PROFILE_META_INODE_BITMAP)
                         INVALID("metadata object %u is not valid", i);
         }
-        return validate_ranges(profile, error);
+        return validate_processes(profile, error) && validate_ranges(profile, error);
 }

@@ -13,6 +13,8 @@
  *  - ranges are in order of first use, have length > 0, begin and end on page boundaries (the end
  * may lie up to a page beyond the file's size), and no page of a file stands in two of them;
  *  - offset + length does not exceed G_MAXINT64;
+ *  - processes come after their parents; what refers to a process or file refers to one that
+ * exists, or to none; waits and marks are in order of time;
  *  - files are in order of first use; paths are absolute, without NUL, "." or ".." parts.
  */
 #pragma once
@@ -44,6 +46,10 @@ typedef struct {
         guint32 block_bytes; /* 0 = unknown */
 } ProfileFs;
 
+#define PROFILE_FILE_EXECUTED (1U << 0) /* a process executed it */
+#define PROFILE_FILE_LOW (1U << 1) /* seen in some of the last recordings only: late in the order  \
+                                    */
+
 typedef struct {
         guint32 fs;         /* index into Profile.fs */
         guint32 generation; /* FS_IOC_GETVERSION, 0 = unknown */
@@ -51,12 +57,23 @@ typedef struct {
         guint64 size_bytes;
         gint64 mtime_ns;
         guint64 first_use_us;
-        gchar *path; /* bytes; absolute, inside the file system ("/usr/bin/x") */
+        guint64 opened_us;   /* first open seen; 0 = not known */
+        guint64 last_use_us; /* last read of it that was seen; 0 = not known */
+        guint32 flags;       /* PROFILE_FILE_... */
+        gchar *path;         /* bytes; absolute, inside the file system ("/usr/bin/x") */
 } ProfileFile;
 
+#define PROFILE_RANGE_MISS (1U << 0) /* it had to be read from the disk */
+#define PROFILE_RANGE_HIT (1U << 1)  /* it was cached; neither: not known */
+/* References that may be missing are numbers from 1 on: 1 = index 0; 0 = none, so that records that
+ * are set to zero refer to nothing. */
+
 typedef struct {
-        guint32 file;  /* index into Profile.files */
-        guint32 cause; /* ProfileCause of the first use */
+        guint32 file;     /* index into Profile.files */
+        guint16 cause;    /* ProfileCause of the first use */
+        guint16 flags;    /* PROFILE_RANGE_... */
+        guint32 process;  /* number in Profile.processes: who used it first; 0 = not known */
+        guint32 stall_us; /* how long that thread waited for it */
         guint64 offset_bytes;
         guint64 length_bytes;
         guint64 first_use_us;
@@ -86,6 +103,42 @@ typedef struct {
 } ProfileMeta;
 
 typedef struct {
+        gint32 pid;
+        guint32 parent;    /* number in Profile.processes, less than its own; 0 = none */
+        guint64 start_us;  /* forked; 0 = before the recording */
+        guint64 exit_us;   /* 0 = still running at the end */
+        gchar *comm;       /* bytes; the name at the end */
+        gchar *executable; /* bytes; what it executed last, as far as known, else "" */
+} ProfileProcess;
+
+/* Why a thread was not on a CPU. */
+typedef enum {
+        PROFILE_WAIT_RUNNABLE, /* waited for a CPU */
+        PROFILE_WAIT_DISK,
+        PROFILE_WAIT_LOCK, /* futex and kin */
+        PROFILE_WAIT_PIPE, /* pipe, socket, poll on them */
+        PROFILE_WAIT_TERMINAL,
+        PROFILE_WAIT_SLEEP, /* a timer of its own */
+        PROFILE_WAIT_CHILD, /* wait4 and kin */
+        PROFILE_WAIT_OTHER,
+} ProfileWaitReason;
+
+typedef struct {
+        guint32 process; /* number in Profile.processes; 0 = not known */
+        gint32 tid;
+        guint16 reason; /* ProfileWaitReason */
+        gint16 syscall; /* number on the recording's architecture, -1 = a fault or not known */
+        guint32 file;   /* number in Profile.files: waited for it; 0 = none */
+        guint64 start_us, length_us;
+} ProfileWait;
+
+typedef struct {
+        guint64 time_us;
+        guint32 process; /* number in Profile.processes; 0 = from outside */
+        gchar *text;     /* bytes */
+} ProfileMark;
+
+typedef struct {
         gchar *name;
         GPtrArray *argv;   /* gchar *, bytes; the command recorded, empty for --boot */
         gint64 created_us; /* wall clock, microseconds since the epoch */
@@ -98,10 +151,13 @@ typedef struct {
         guint64 cpu_us;        /* user + system time of the command within it; 0 = unknown */
         gboolean cpu_warm;     /* cpu_us is of starts that read next to nothing from a disk */
         guint32 page_bytes;
-        GArray *fs;     /* ProfileFs */
-        GArray *files;  /* ProfileFile */
-        GArray *ranges; /* ProfileRange */
-        GArray *meta;   /* ProfileMeta */
+        GArray *fs;        /* ProfileFs */
+        GArray *files;     /* ProfileFile */
+        GArray *ranges;    /* ProfileRange */
+        GArray *meta;      /* ProfileMeta */
+        GArray *processes; /* ProfileProcess, in order of start */
+        GArray *waits;     /* ProfileWait, in order of start; only with --why */
+        GArray *marks;     /* ProfileMark, in order of time */
 } Profile;
 
 Profile *profile_new(const char *name);
@@ -119,6 +175,9 @@ gchar *profile_name_from_command(const char *command);
 /* Adds, taking copies of the strings; return the index. */
 guint32 profile_add_fs(Profile *profile, const char *uuid, const char *type, guint32 block_bytes);
 guint32 profile_add_file(Profile *profile, const ProfileFile *file);
+/* Returns its number (index + 1). */
+guint32 profile_add_process(Profile *profile, const ProfileProcess *process);
+void profile_add_mark(Profile *profile, const ProfileMark *mark);
 
 /* Recording again under a name: what an earlier recording of the same command knows of its CPU time
  * when nothing has to be read is kept (reading costs CPU time too, most of all page by page), and
@@ -132,6 +191,7 @@ guint64 profile_file_bytes(const Profile *profile);
 
 const char *profile_source_name(ProfileSource source);
 const char *profile_cause_name(ProfileCause cause);
+const char *profile_wait_reason_name(ProfileWaitReason reason);
 const char *profile_meta_kind_name(ProfileMetaKind kind);
 
 /* Checks every invariant. Errors: COMMON_ERROR_INPUT. */

@@ -41,6 +41,26 @@ sample(void)
                 g_array_append_val(profile->ranges, range);
         }
         {
+                ProfileProcess first = {.pid = 100, .comm = (gchar *)"sh", .start_us = 1};
+                ProfileProcess second = {.pid = 101, .parent = 1, .exit_us = 90};
+                ProfileMark mark = {.time_us = 50, .process = 2, .text = (gchar *)"shown\xff"};
+                ProfileWait wait = {.process = 2,
+                                    .tid = 101,
+                                    .reason = PROFILE_WAIT_TERMINAL,
+                                    .syscall = -1,
+                                    .file = 4,
+                                    .start_us = 3,
+                                    .length_us = 9};
+
+                g_assert_cmpuint(profile_add_process(profile, &first), ==, 1);
+                g_assert_cmpuint(profile_add_process(profile, &second), ==, 2);
+                profile_add_mark(profile, &mark);
+                g_array_append_val(profile->waits, wait);
+                g_array_index(profile->ranges, ProfileRange, 3).process = 2;
+                g_array_index(profile->ranges, ProfileRange, 3).stall_us = 77;
+                g_array_index(profile->ranges, ProfileRange, 3).flags = PROFILE_RANGE_MISS;
+        }
+        {
                 ProfileMeta meta = {.kind = PROFILE_META_DIR_BLOCK,
                                     .flags = PROFILE_META_SEEN,
                                     .inode = 2,
@@ -85,6 +105,13 @@ test_round_trip(void)
                         b->ranges->len * sizeof(ProfileRange));
         g_assert_cmpmem(a->meta->data, a->meta->len * sizeof(ProfileMeta), b->meta->data,
                         b->meta->len * sizeof(ProfileMeta));
+        g_assert_cmpmem(a->waits->data, a->waits->len * sizeof(ProfileWait), b->waits->data,
+                        b->waits->len * sizeof(ProfileWait));
+        g_assert_cmpuint(b->processes->len, ==, 2);
+        g_assert_cmpint(g_array_index(b->processes, ProfileProcess, 1).pid, ==, 101);
+        g_assert_cmpuint(g_array_index(b->processes, ProfileProcess, 1).parent, ==, 1);
+        g_assert_cmpstr(g_array_index(b->processes, ProfileProcess, 0).comm, ==, "sh");
+        g_assert_cmpstr(g_array_index(b->marks, ProfileMark, 0).text, ==, "shown\xff");
         g_assert_cmpuint(profile_used_bytes(b), ==, 4 * 8192);
         g_unlink(path);
         g_rmdir(dir);
@@ -154,6 +181,11 @@ test_invariants(void)
         SPOILED(strcpy(FILE_(3).path, "/usr/./x"));
         SPOILED(strcpy(FILE_(3).path, "/"));
         SPOILED(g_array_index(p->meta, ProfileMeta, 0).fs = 1);
+        SPOILED(RANGE(0).process = 3);
+        SPOILED(g_array_index(p->processes, ProfileProcess, 1).parent = 2);
+        SPOILED(g_array_index(p->waits, ProfileWait, 0).file = 5);
+        SPOILED(g_array_index(p->waits, ProfileWait, 0).reason = 99);
+        SPOILED(g_array_index(p->marks, ProfileMark, 0).process = 3);
         SPOILED(p->page_bytes = 3000);
         SPOILED(strcpy(p->name, "../x"));
 }
