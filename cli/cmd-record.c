@@ -154,7 +154,7 @@ compile_pack(const Cli *cli, const Profile *profile)
 
 static Profile *load_previous(const Cli *cli, const Options *options);
 
-/* A start that found 95 % of what it used in the cache did not spend its CPU time on reading. */
+/* A start that found 95 % of what it used in the cache did not spend its time on reading. */
 static gboolean
 was_warm(const Profile *profile, const RecordResult *result)
 {
@@ -170,9 +170,9 @@ save(const Cli *cli, const Options *options, Profile *profile, const RecordResul
                                                  : state_profile_path(cli->state, profile->name);
         g_autoptr(Profile) previous = load_previous(cli, options);
 
-        profile->cpu_warm = was_warm(profile, result);
+        profile->warm_us = was_warm(profile, result) ? profile->elapsed_us : 0;
         if (previous)
-                profile_keep_cpu(profile, previous);
+                profile_keep_warm(profile, previous);
         if (!profile_save(profile, path, error))
                 return FALSE;
         if (!options->output)

@@ -27,8 +27,8 @@ typedef struct {
         guint8 sha256[32];
 } Header;
 
-/* name, argv, created, source, flags, lost, unnamed, elapsed, cpu, page; fs; files; ranges; meta;
- * processes; waits; marks */
+/* name, argv, created, source, flags, lost, unnamed, elapsed, cpu, warm, page; fs; files; ranges;
+ * meta; processes; waits; marks */
 #define FS_TYPE "a(ayayu)"
 #define FILES_TYPE "a(uutttttxuay)"
 #define RANGES_TYPE "a(uqquuttt)"
@@ -37,12 +37,11 @@ typedef struct {
 #define WAITS_TYPE "a(uiqnutt)"
 #define MARKS_TYPE "a(tuay)"
 #define BODY_FORMAT                                                                                \
-        "(ayaayxuuttttu" FS_TYPE FILES_TYPE RANGES_TYPE META_TYPE PROCESSES_TYPE WAITS_TYPE        \
+        "(ayaayxuutttttu" FS_TYPE FILES_TYPE RANGES_TYPE META_TYPE PROCESSES_TYPE WAITS_TYPE       \
                 MARKS_TYPE ")"
 
 #define FLAG_EXACT (1U << 0)
 #define FLAG_COMPLETE (1U << 1)
-#define FLAG_CPU_WARM (1U << 2)
 
 static GVariant *
 bytes_variant(const char *bytes)
@@ -162,22 +161,20 @@ marks_build(const Profile *profile)
 static GVariant *
 body_build(const Profile *profile)
 {
-        guint32 flags = (profile->exact ? FLAG_EXACT : 0) |
-                        (profile->complete ? FLAG_COMPLETE : 0) |
-                        (profile->cpu_warm ? FLAG_CPU_WARM : 0);
+        guint32 flags = (profile->exact ? FLAG_EXACT : 0) | (profile->complete ? FLAG_COMPLETE : 0);
         GVariantBuilder argv;
 
         g_variant_builder_init(&argv, G_VARIANT_TYPE("aay"));
         for (guint i = 0; i < profile->argv->len; i++)
                 g_variant_builder_add_value(&argv, bytes_variant(profile->argv->pdata[i]));
-        return g_variant_new("(@ayaayxuuttttu@" FS_TYPE "@" FILES_TYPE "@" RANGES_TYPE "@" META_TYPE
-                             "@" PROCESSES_TYPE "@" WAITS_TYPE "@" MARKS_TYPE ")",
+        return g_variant_new("(@ayaayxuutttttu@" FS_TYPE "@" FILES_TYPE "@" RANGES_TYPE
+                             "@" META_TYPE "@" PROCESSES_TYPE "@" WAITS_TYPE "@" MARKS_TYPE ")",
                              bytes_variant(profile->name), &argv, profile->created_us,
                              (guint32)profile->source, flags, profile->lost_events,
                              profile->unnamed_files, profile->elapsed_us, profile->cpu_us,
-                             profile->page_bytes, fs_build(profile), files_build(profile),
-                             ranges_build(profile), meta_build(profile), processes_build(profile),
-                             waits_build(profile), marks_build(profile));
+                             profile->warm_us, profile->page_bytes, fs_build(profile),
+                             files_build(profile), ranges_build(profile), meta_build(profile),
+                             processes_build(profile), waits_build(profile), marks_build(profile));
 }
 
 static GBytes *
@@ -355,13 +352,13 @@ static gboolean
 body_parse(GVariant *body, Profile *profile)
 {
         g_autoptr(GVariant) argv = g_variant_get_child_value(body, 1);
-        g_autoptr(GVariant) fs = g_variant_get_child_value(body, 10);
-        g_autoptr(GVariant) files = g_variant_get_child_value(body, 11);
-        g_autoptr(GVariant) ranges = g_variant_get_child_value(body, 12);
-        g_autoptr(GVariant) meta = g_variant_get_child_value(body, 13);
-        g_autoptr(GVariant) processes = g_variant_get_child_value(body, 14);
-        g_autoptr(GVariant) waits = g_variant_get_child_value(body, 15);
-        g_autoptr(GVariant) marks = g_variant_get_child_value(body, 16);
+        g_autoptr(GVariant) fs = g_variant_get_child_value(body, 11);
+        g_autoptr(GVariant) files = g_variant_get_child_value(body, 12);
+        g_autoptr(GVariant) ranges = g_variant_get_child_value(body, 13);
+        g_autoptr(GVariant) meta = g_variant_get_child_value(body, 14);
+        g_autoptr(GVariant) processes = g_variant_get_child_value(body, 15);
+        g_autoptr(GVariant) waits = g_variant_get_child_value(body, 16);
+        g_autoptr(GVariant) marks = g_variant_get_child_value(body, 17);
         guint32 source, flags;
         gsize n;
 
@@ -376,11 +373,11 @@ body_parse(GVariant *body, Profile *profile)
         g_variant_get_child(body, 6, "t", &profile->unnamed_files);
         g_variant_get_child(body, 7, "t", &profile->elapsed_us);
         g_variant_get_child(body, 8, "t", &profile->cpu_us);
-        g_variant_get_child(body, 9, "u", &profile->page_bytes);
+        g_variant_get_child(body, 9, "t", &profile->warm_us);
+        g_variant_get_child(body, 10, "u", &profile->page_bytes);
         profile->source = source;
         profile->exact = (flags & FLAG_EXACT) != 0;
         profile->complete = (flags & FLAG_COMPLETE) != 0;
-        profile->cpu_warm = (flags & FLAG_CPU_WARM) != 0;
 
         n = g_variant_n_children(argv);
         for (gsize i = 0; i < n; i++) {

@@ -165,16 +165,15 @@ same_command(const Profile *a, const Profile *b)
 }
 
 void
-profile_keep_cpu(Profile *profile, const Profile *earlier)
+profile_keep_warm(Profile *profile, const Profile *earlier)
 {
-        if (!earlier->cpu_warm || earlier->cpu_us == 0 || !same_command(profile, earlier))
+        if (earlier->warm_us == 0 || !same_command(profile, earlier))
                 return;
         /* the weights make the last few recordings count, an odd one of them little */
-        if (profile->cpu_warm && profile->cpu_us > 0)
-                profile->cpu_us = (3 * earlier->cpu_us + profile->cpu_us) / 4;
+        if (profile->warm_us > 0)
+                profile->warm_us = (3 * earlier->warm_us + profile->warm_us) / 4;
         else
-                profile->cpu_us = earlier->cpu_us;
-        profile->cpu_warm = TRUE;
+                profile->warm_us = earlier->warm_us;
 }
 
 guint64

@@ -47,8 +47,9 @@ typedef struct {
 } ProfileFs;
 
 #define PROFILE_FILE_EXECUTED (1U << 0) /* a process executed it */
-#define PROFILE_FILE_LOW (1U << 1) /* seen in some of the last recordings only: late in the order  \
-                                    */
+#define PROFILE_FILE_LOW                                                                           \
+        (1U << 1) /* seen in some of the last recordings only: late in the order                   \
+                   */
 
 typedef struct {
         guint32 fs;         /* index into Profile.fs */
@@ -149,7 +150,8 @@ typedef struct {
         guint64 unnamed_files; /* inodes seen that no name was found for */
         guint64 elapsed_us;    /* the start, from exec to its end */
         guint64 cpu_us;        /* user + system time of the command within it; 0 = unknown */
-        gboolean cpu_warm;     /* cpu_us is of starts that read next to nothing from a disk */
+        guint64 warm_us; /* a start that reads next to nothing from a disk, from exec to its end;
+                            0 = none was recorded */
         guint32 page_bytes;
         GArray *fs;        /* ProfileFs */
         GArray *files;     /* ProfileFile */
@@ -179,10 +181,9 @@ guint32 profile_add_file(Profile *profile, const ProfileFile *file);
 guint32 profile_add_process(Profile *profile, const ProfileProcess *process);
 void profile_add_mark(Profile *profile, const ProfileMark *mark);
 
-/* Recording again under a name: what an earlier recording of the same command knows of its CPU time
- * when nothing has to be read is kept (reading costs CPU time too, most of all page by page), and
- * averaged when both know it. */
-void profile_keep_cpu(Profile *profile, const Profile *earlier);
+/* Recording again under a name: what an earlier recording of the same command knows of the time of
+ * a warm start is kept, and averaged when both know it. */
+void profile_keep_warm(Profile *profile, const Profile *earlier);
 
 /* Sum over ranges, clipped to each file's size. */
 guint64 profile_used_bytes(const Profile *profile);

@@ -26,7 +26,9 @@ estimate_cpu_ms(const Profile *profile)
 {
         double cpu_ms = (double)profile->cpu_us / 1000, pages = 0;
 
-        if (profile->cpu_warm || !profile->exact)
+        if (profile->warm_us > 0)
+                return (double)profile->warm_us / 1000;
+        if (!profile->exact)
                 return cpu_ms;
         for (guint i = 0; i < profile->ranges->len; i++)
                 pages += (double)g_array_index(profile->ranges, ProfileRange, i).length_bytes /

@@ -19,8 +19,8 @@ sample(void)
         profile->created_us = 1234567;
         profile->elapsed_us = 99;
         profile->cpu_us = 42;
+        profile->warm_us = 0;
         profile->exact = TRUE;
-        profile->cpu_warm = FALSE;
         profile->complete = FALSE;
         profile->lost_events = 7;
         profile_add_fs(profile, "0b1e6a4c-0000-4000-8000-000000000001", "ext4", 4096);
@@ -191,28 +191,23 @@ test_invariants(void)
 }
 
 static void
-test_keep_cpu(void)
+test_keep_warm(void)
 {
         g_autoptr(Profile) warm = sample(), cold = sample(), other = sample();
 
-        warm->cpu_warm = TRUE;
-        warm->cpu_us = 100;
-        cold->cpu_us = 700;
-        profile_keep_cpu(cold, warm);
-        g_assert_cmpuint(cold->cpu_us, ==, 100);
-        g_assert_true(cold->cpu_warm);
-        cold->cpu_us = 140;
-        profile_keep_cpu(cold, warm);
-        g_assert_cmpuint(cold->cpu_us, ==, 110);
-        other->cpu_us = 700;
+        warm->warm_us = 100;
+        profile_keep_warm(cold, warm);
+        g_assert_cmpuint(cold->warm_us, ==, 100);
+        cold->warm_us = 140;
+        profile_keep_warm(cold, warm);
+        g_assert_cmpuint(cold->warm_us, ==, 110);
         g_ptr_array_add(other->argv, g_strdup("more"));
-        profile_keep_cpu(other, warm);
-        g_assert_cmpuint(other->cpu_us, ==, 700);
-        g_assert_false(other->cpu_warm);
-        warm->cpu_warm = FALSE;
-        cold->cpu_us = 140;
-        profile_keep_cpu(cold, warm);
-        g_assert_cmpuint(cold->cpu_us, ==, 140);
+        profile_keep_warm(other, warm);
+        g_assert_cmpuint(other->warm_us, ==, 0);
+        warm->warm_us = 0;
+        cold->warm_us = 140;
+        profile_keep_warm(cold, warm);
+        g_assert_cmpuint(cold->warm_us, ==, 140);
 }
 
 static void
@@ -260,7 +255,7 @@ main(int argc, char **argv)
         g_test_add_func("/profile/round-trip", test_round_trip);
         g_test_add_func("/profile/hostile", test_hostile);
         g_test_add_func("/profile/invariants", test_invariants);
-        g_test_add_func("/profile/keep-cpu", test_keep_cpu);
+        g_test_add_func("/profile/keep-warm", test_keep_warm);
         g_test_add_func("/profile/names", test_names);
         g_test_add_func("/profile/newer-version", test_newer_version);
         return g_test_run();
