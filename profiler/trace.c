@@ -4,36 +4,19 @@
  * a few loads. CPUs are read one after the other, so a batch is sorted by time before it is handed
  * on, and what is younger than the moment the reading began waits for the next batch.
  */
-#include "profiler/trace.h"
+#include "profiler/trace-internal.h"
 
 #include <errno.h>
-#include <kbuffer.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <time.h>
-#include <tracefs.h>
 
 #include "common/error.h"
 
 #define BUFFER_KB_DEFAULT 8192U
 #define BUFFER_KB_MIN 256U
 #define MEMORY_SHARE 32U /* all buffers together take at most this fraction of the memory */
-
-typedef struct {
-        int offset;
-        int size; /* 0 = the kernel's event has no such field */
-} Field;
-
-typedef struct {
-        const char *system, *name;
-        AccessKind kind;
-        gboolean present;
-        int id;
-        Field inode, dev, first, last, order, text;
-} Event;
-
-enum { EVENT_ADD, EVENT_READ, EVENT_FAULT, EVENT_MAP, EVENT_EXEC, EVENT_PRINT, N_EVENTS };
 
 static const Event EVENTS[N_EVENTS] = {
         [EVENT_ADD] = {"filemap", "mm_filemap_add_to_page_cache", ACCESS_ADD},
@@ -42,21 +25,6 @@ static const Event EVENTS[N_EVENTS] = {
         [EVENT_MAP] = {"filemap", "mm_filemap_map_pages", ACCESS_MAP},
         [EVENT_EXEC] = {"sched", "sched_process_exec", ACCESS_EXEC},
         [EVENT_PRINT] = {"ftrace", "print", ACCESS_MARK},
-};
-
-struct Trace {
-        struct tracefs_instance *instance;
-        struct tep_handle *tep;
-        struct kbuffer *kbuffer;
-        struct tracefs_cpu **cpus;
-        guint n_cpus;
-        void *page;
-        Event events[N_EVENTS];
-        Field type, tid;
-        gchar *missing;
-        gchar *until;    /* the text of the print event that is waited for */
-        GArray *pending; /* AccessEvent, sorted by time after each read */
-        guint64 missed;
 };
 
 static Field
@@ -154,6 +122,15 @@ default_buffer_kb(guint n_cpus)
         return (guint)CLAMP(share, BUFFER_KB_MIN, BUFFER_KB_DEFAULT);
 }
 
+static guint64
+monotonic_ns(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (guint64)now.tv_sec * 1000000000U + (guint64)now.tv_nsec;
+}
+
 static gboolean
 write_file(Trace *trace, const char *file, const char *value, GError **error)
 {
@@ -244,10 +221,18 @@ trace_new(pid_t pid, const char *until, guint buffer_kb, GError **error)
             !write_file(trace, "options/overwrite", "0", error) ||
             !write_file(trace, "options/event-fork", "1", error))
                 return NULL;
-        g_snprintf(number, sizeof number, "%d", (int)pid);
-        if (!write_file(trace, "set_event_pid", number, error) || !enable_events(trace, error) ||
-            !open_cpus(trace, error) || !write_file(trace, "tracing_on", "1", error))
+        g_snprintf(number, sizeof number, "%d", (int)(pid > 0 ? pid : getpid()));
+        if (pid > 0 && !write_file(trace, "set_event_pid", number, error))
                 return NULL;
+        /* Every process but this one and what it will start; before Linux 5.8 only this thread. */
+        if (pid <= 0) {
+                trace->own_tid = (gint32)getpid();
+                tracefs_instance_file_write(trace->instance, "set_event_notrace_pid", number);
+        }
+        if (!enable_events(trace, error) || !open_cpus(trace, error) ||
+            !write_file(trace, "tracing_on", "1", error))
+                return NULL;
+        trace->on_ns = monotonic_ns();
         return g_steal_pointer(&trace);
 }
 
@@ -351,6 +336,8 @@ decode(Trace *trace, const guint8 *record, int size, guint64 time_ns)
                 return;
         out.kind = event->kind;
         out.tid = (gint32)load(record, trace->tid);
+        if (trace->own_tid && out.tid == trace->own_tid)
+                return;
         if (event->kind == ACCESS_MARK) {
                 if (!mark_matches(trace, event, record, size))
                         return;
@@ -376,8 +363,8 @@ compare_events(const void *a, const void *b)
         return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
-static void
-read_cpu(Trace *trace, struct tracefs_cpu *cpu)
+void
+trace_read_cpu(Trace *trace, struct tracefs_cpu *cpu)
 {
         unsigned long long time_ns;
         void *record;
@@ -395,6 +382,14 @@ read_cpu(Trace *trace, struct tracefs_cpu *cpu)
         }
 }
 
+void
+trace_sort_pending(Trace *trace)
+{
+        if (trace->pending->len)
+                qsort(trace->pending->data, trace->pending->len, sizeof(AccessEvent),
+                      compare_events);
+}
+
 static void
 read_until(Trace *trace, guint64 limit_ns, TraceFunc func, gpointer data)
 {
@@ -402,10 +397,8 @@ read_until(Trace *trace, guint64 limit_ns, TraceFunc func, gpointer data)
 
         for (guint i = 0; i < trace->n_cpus; i++)
                 if (trace->cpus[i])
-                        read_cpu(trace, trace->cpus[i]);
-        if (trace->pending->len)
-                qsort(trace->pending->data, trace->pending->len, sizeof(AccessEvent),
-                      compare_events);
+                        trace_read_cpu(trace, trace->cpus[i]);
+        trace_sort_pending(trace);
         for (; n < trace->pending->len; n++) {
                 const AccessEvent *event = &g_array_index(trace->pending, AccessEvent, n);
 
@@ -420,19 +413,16 @@ read_until(Trace *trace, guint64 limit_ns, TraceFunc func, gpointer data)
 void
 trace_read(Trace *trace, TraceFunc func, gpointer data)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        read_until(trace, (guint64)now.tv_sec * 1000000000U + (guint64)now.tv_nsec, func, data);
+        read_until(trace, monotonic_ns(), func, data);
 }
 
 /* Each line of per_cpu/cpuN/stats is "name: value". */
 static guint64
-lost_on_cpu(Trace *trace, guint cpu)
+lost_on_cpu(struct tracefs_instance *instance, guint cpu)
 {
         static const char *const LOSSES[] = {"overrun", "commit overrun", "dropped events"};
         g_autofree gchar *file = g_strdup_printf("per_cpu/cpu%u/stats", cpu);
-        char *text = tracefs_instance_file_read(trace->instance, file, NULL);
+        char *text = tracefs_instance_file_read(instance, file, NULL);
         g_auto(GStrv) lines = text ? g_strsplit(text, "\n", -1) : NULL;
         guint64 lost = 0;
 
@@ -451,16 +441,21 @@ lost_on_cpu(Trace *trace, guint cpu)
 }
 
 guint64
-trace_stop(Trace *trace, TraceFunc func, gpointer data)
+trace_lost_events(struct tracefs_instance *instance, guint n_cpus)
 {
         guint64 lost = 0;
 
+        for (guint i = 0; i < n_cpus; i++)
+                lost += lost_on_cpu(instance, i);
+        return lost;
+}
+
+guint64
+trace_stop(Trace *trace, TraceFunc func, gpointer data)
+{
         tracefs_trace_off(trace->instance);
         read_until(trace, G_MAXUINT64, func, data);
-        for (guint i = 0; i < trace->n_cpus; i++)
-                if (trace->cpus[i])
-                        lost += lost_on_cpu(trace, i);
-        return MAX(lost, trace->missed);
+        return MAX(trace_lost_events(trace->instance, trace->n_cpus), trace->missed);
 }
 
 gint

@@ -17,7 +17,8 @@
 
 typedef struct Trace Trace;
 
-/* Sets up the instance for the process (not started yet) and all it will fork. `until` is the mark
+/* Sets up the instance for the process (not started yet) and all it will fork; with pid 0 for every
+ * process but this one and those it starts from now on. `until` is the mark
  * reported as ACCESS_MARK, or NULL. buffer_kb per CPU, 0 = by the memory of the machine. Errors:
  * COMMON_ERROR_UNSUPPORTED naming what is missing (tracefs, every page-cache event). */
 Trace *trace_new(pid_t pid, const char *until, guint buffer_kb, GError **error);
@@ -40,6 +41,14 @@ void trace_read(Trace *trace, TraceFunc func, gpointer data);
 
 /* Stops recording, hands on the rest and returns the number of events lost. */
 guint64 trace_stop(Trace *trace, TraceFunc func, gpointer data);
+
+/* What ran before the recorder: events of the instance named "headstart", which the kernel command
+ * line makes (trace_instance=headstart,...; see docs/early-boot.md). Its tracing is turned off for
+ * good, its events older than this trace are handed on in order of time, its memory is given back.
+ * FALSE when there is no such instance or it does not trace. *ret_lost, *ret_first_ns (monotonic,
+ * of the oldest event) are set when it returns TRUE. Call before the first trace_read(). */
+gboolean trace_read_early(Trace *trace, TraceFunc func, gpointer data, guint64 *ret_events,
+                          guint64 *ret_lost, guint64 *ret_first_ns);
 
 /* Writes "headstart: TEXT" into every instance named headstart-*. Returns how many took it. Errors:
  * COMMON_ERROR_UNSUPPORTED (no tracefs). */
