@@ -342,7 +342,7 @@ collector_add(Collector *c, const AccessEvent *event)
                         c->gate_open = TRUE;
                 return;
         }
-        if (event->kind == ACCESS_MARK || event->last < event->first)
+        if (event->kind > ACCESS_MAP || event->last < event->first)
                 return;
         if (!c->gate_open && event->tid == c->options.gate_tid &&
             (event->kind == ACCESS_FAULT || event->kind == ACCESS_MAP))

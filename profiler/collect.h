@@ -34,8 +34,16 @@ typedef enum {
         ACCESS_READ,  /* read(2) looked them up */
         ACCESS_FAULT, /* a fault that found the page not mapped */
         ACCESS_MAP,   /* a window mapped by fault-around */
-        ACCESS_EXEC,  /* the thread executes a program from now on */
-        ACCESS_MARK,  /* the mark that was waited for */
+        ACCESS_EXEC,  /* the thread executes a program from now on; text: as it was called */
+        ACCESS_MARK,  /* text: of a mark; first: 1 = the mark that was waited for */
+        ACCESS_RA,    /* the kernel is about to read around page first for the thread */
+        ACCESS_FORK,  /* first: thread made; last: 1 = a thread of the same process; text: name */
+        ACCESS_NAME,  /* first: the thread that is called text from now on */
+        ACCESS_EXIT,  /* the thread ends; first: 1 = the whole process */
+        /* with reasons for waiting: */
+        ACCESS_SWITCH,  /* leaves the CPU; first: its state; last: the thread that gets the CPU */
+        ACCESS_WAKE,    /* first: the thread that may run again */
+        ACCESS_SYSCALL, /* first: number of the system call that begins; last: first argument */
 } AccessKind;
 
 typedef struct {
@@ -45,6 +53,7 @@ typedef struct {
         dev_t dev;
         gint32 tid;
         AccessKind kind;
+        const gchar *text; /* bytes, NULL = none; kept by whoever made the event */
 } AccessEvent;
 
 typedef struct Collector Collector;

@@ -113,7 +113,7 @@ on_event(const AccessEvent *event, gpointer data)
         Recording *rec = data;
 
         rec->batch_events++;
-        if (event->kind == ACCESS_MARK && !rec->state.marked) {
+        if (event->kind == ACCESS_MARK && event->first && !rec->state.marked) {
                 rec->state.marked = TRUE;
                 rec->state.marked_us = event->time_ns / 1000 > rec->start_us
                                                ? event->time_ns / 1000 - rec->start_us

@@ -25,6 +25,15 @@ static const Event EVENTS[N_EVENTS] = {
         [EVENT_MAP] = {"filemap", "mm_filemap_map_pages", ACCESS_MAP},
         [EVENT_EXEC] = {"sched", "sched_process_exec", ACCESS_EXEC},
         [EVENT_PRINT] = {"ftrace", "print", ACCESS_MARK},
+        [EVENT_SYNC_RA] = {"readahead", "page_cache_sync_ra", ACCESS_RA},
+        [EVENT_ASYNC_RA] = {"readahead", "page_cache_async_ra", ACCESS_RA},
+        /* unlike sched_process_fork it tells a thread from a process */
+        [EVENT_FORK] = {"task", "task_newtask", ACCESS_FORK},
+        [EVENT_NAME] = {"task", "task_rename", ACCESS_NAME},
+        [EVENT_EXIT] = {"sched", "sched_process_exit", ACCESS_EXIT},
+        [EVENT_SWITCH] = {"sched", "sched_switch", ACCESS_SWITCH},
+        [EVENT_WAKE] = {"sched", "sched_waking", ACCESS_WAKE},
+        [EVENT_SYSCALL] = {"raw_syscalls", "sys_enter", ACCESS_SYSCALL},
 };
 
 static Field
@@ -71,9 +80,9 @@ load_event(Trace *trace, Event *event)
         case ACCESS_ADD:
         case ACCESS_FAULT: return event->inode.size && event->dev.size && event->first.size;
         case ACCESS_MARK: return event->text.offset > 0;
-        case ACCESS_EXEC: return TRUE;
+        case ACCESS_RA: return event->inode.size && event->dev.size && event->first.size;
+        default: return trace_task_fields(parsed, event);
         }
-        return FALSE;
 }
 
 static gboolean
@@ -147,11 +156,11 @@ enable_events(Trace *trace, GError **error)
         for (guint i = 0; i < N_EVENTS; i++) {
                 Event *event = &trace->events[i];
 
-                if (!event->present || i == EVENT_PRINT)
+                if (!event->present || i == EVENT_PRINT || i >= EVENT_SWITCH)
                         continue;
                 if (tracefs_event_enable(trace->instance, event->system, event->name) == 0)
                         continue;
-                if (i == EVENT_EXEC) {
+                if (i >= EVENT_EXEC) {
                         event->present = FALSE;
                         continue;
                 }
@@ -191,9 +200,10 @@ trace_new(pid_t pid, const char *until, guint buffer_kb, GError **error)
         tep_set_loglevel(TEP_LOG_NONE);
         tracefs_set_loglevel(TEP_LOG_NONE);
         trace->pending = g_array_new(FALSE, FALSE, sizeof(AccessEvent));
+        trace->texts = g_string_chunk_new(4096);
         trace->n_cpus = (guint)MAX(sysconf(_SC_NPROCESSORS_CONF), 1);
         if (until)
-                trace->until = g_strdup_printf("headstart: %s", until);
+                trace->until = g_strdup_printf(MARK_PREFIX "%s", until);
         if (!tracefs_tracing_dir()) {
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
                             "tracefs is not there (mount it: mount -t tracefs tracefs "
@@ -257,6 +267,7 @@ trace_free(Trace *trace)
         g_free(trace->missing);
         g_free(trace->until);
         g_array_unref(trace->pending);
+        g_string_chunk_free(trace->texts);
         g_free(trace);
 }
 
@@ -307,20 +318,6 @@ load(const guint8 *record, Field field)
         }
 }
 
-static gboolean
-mark_matches(const Trace *trace, const Event *event, const guint8 *record, int size)
-{
-        const gchar *text = (const gchar *)record + event->text.offset;
-        gsize length;
-
-        if (!trace->until || size <= event->text.offset)
-                return FALSE;
-        length = strnlen(text, (gsize)(size - event->text.offset));
-        if (length && text[length - 1] == '\n')
-                length--;
-        return length == strlen(trace->until) && memcmp(text, trace->until, length) == 0;
-}
-
 static void
 decode(Trace *trace, const guint8 *record, int size, guint64 time_ns)
 {
@@ -330,8 +327,10 @@ decode(Trace *trace, const guint8 *record, int size, guint64 time_ns)
         guint64 dev;
 
         for (guint i = 0; i < N_EVENTS; i++)
-                if (trace->events[i].present && trace->events[i].id == id)
+                if (trace->events[i].present && trace->events[i].id == id) {
                         event = &trace->events[i];
+                        break;
+                }
         if (!event)
                 return;
         out.kind = event->kind;
@@ -339,9 +338,11 @@ decode(Trace *trace, const guint8 *record, int size, guint64 time_ns)
         if (trace->own_tid && out.tid == trace->own_tid)
                 return;
         if (event->kind == ACCESS_MARK) {
-                if (!mark_matches(trace, event, record, size))
+                if (!trace_mark_decode(trace, event, record, size, &out))
                         return;
-        } else if (event->kind != ACCESS_EXEC) {
+        } else if (event->kind == ACCESS_EXEC || event->kind > ACCESS_RA) {
+                trace_task_decode(trace, event, record, size, &out);
+        } else {
                 dev = load(record, event->dev);
                 out.dev = makedev(dev >> 20, dev & ((1U << 20) - 1));
                 out.inode = load(record, event->inode);
