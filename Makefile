@@ -68,7 +68,12 @@ REPLAY_CC := $(if $(MUSL_CC),$(MUSL_CC) -idirafter /usr/include \
              -idirafter /usr/include/$(shell $(CC) -print-multiarch),$(CC))
 
 .PHONY: all
-all: $(BUILD)/headstart $(BUILD)/headstart-replay
+all: $(BUILD)/headstart $(BUILD)/headstart-replay $(BUILD)/exclude.d/00-default.conf
+
+# Where a program that is not installed looks for the rules of what to leave out.
+$(BUILD)/exclude.d/00-default.conf: docs/exclude.conf
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
 
 $(LIB): $(MODULE_OBJ)
 	@echo "  AR      $@"
@@ -141,15 +146,17 @@ demo: deps
 install: all
 	install -D -m 0755 $(BUILD)/headstart $(DESTDIR)$(PREFIX)/bin/headstart
 	install -D -m 0755 $(BUILD)/headstart-replay $(DESTDIR)$(PREFIX)/lib/headstart/headstart-replay
+	install -D -m 0644 docs/exclude.conf $(DESTDIR)$(PREFIX)/lib/headstart/exclude.d/00-default.conf
 	install -D -m 0644 docs/headstart.1 $(DESTDIR)$(PREFIX)/share/man/man1/headstart.1
 	install -D -m 0644 docs/headstart-replay.8 $(DESTDIR)$(PREFIX)/share/man/man8/headstart-replay.8
 	install -D -m 0644 docs/headstart.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/headstart
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/headstart $(DESTDIR)$(PREFIX)/lib/headstart/headstart-replay \
+	      $(DESTDIR)$(PREFIX)/lib/headstart/exclude.d/00-default.conf \
 	      $(DESTDIR)$(PREFIX)/share/man/man1/headstart.1 $(DESTDIR)$(PREFIX)/share/man/man8/headstart-replay.8 \
 	      $(DESTDIR)$(PREFIX)/share/bash-completion/completions/headstart
-	-rmdir $(DESTDIR)$(PREFIX)/lib/headstart
+	-rmdir $(DESTDIR)$(PREFIX)/lib/headstart/exclude.d $(DESTDIR)$(PREFIX)/lib/headstart
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
