@@ -14,6 +14,7 @@
 #include "common/quote.h"
 #include "common/state.h"
 #include "profiler/record.h"
+#include "profiler/rules.h"
 
 #define DURATION_S_MAX 86400.0
 #define BUFFER_KB_MAX (1024 * 1024)
@@ -208,12 +209,33 @@ finish(const Cli *cli, const Options *options, Profile *profile, const RecordRes
         return profile->complete ? 0 : EXIT_STATUS_PARTIAL;
 }
 
+/* What to leave out by its path. A missing folder or a bad line never keeps a start from being
+ * recorded. */
+static Rules *
+load_rules(const Cli *cli)
+{
+        g_autofree gchar *defaults = rules_default_folder();
+        const char *folders[] = {defaults, RULES_FOLDER_OF_THE_MACHINE, NULL};
+        g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
+        Rules *rules = rules_load_folders(defaults ? folders : folders + 1, problems);
+
+        if (!defaults)
+                cli_note(cli,
+                         "the default rules of what to leave out are not installed; only %s "
+                         "counts",
+                         RULES_FOLDER_OF_THE_MACHINE);
+        for (guint i = 0; i < problems->len; i++)
+                cli_note(cli, "%s", (const char *)problems->pdata[i]);
+        return rules;
+}
+
 static int
 record(const Cli *cli, const Options *options, char **argv)
 {
         g_autoptr(GError) error = NULL;
         g_autoptr(Profile) previous = options->exact ? load_previous(cli, options) : NULL;
         g_autoptr(Profile) profile = NULL;
+        g_autoptr(Rules) rules = load_rules(cli);
         RecordResult result;
         RecordOptions record_options = {
                 .argv = argv,
@@ -222,6 +244,7 @@ record(const Cli *cli, const Options *options, char **argv)
                 .until = options->until,
                 .buffer_kb = (guint)options->buffer_kb,
                 .previous = previous,
+                .rules = rules,
                 .stdout_to_stderr = cli->json,
                 .note = on_note,
                 .note_data = (gpointer)cli,

@@ -20,9 +20,10 @@
 /* A file system that files were found on. */
 typedef struct {
         dev_t dev;
-        Mount *mount; /* NULL = not mounted here */
-        int fd;       /* of the mount point, -1 = not open */
-        guint32 fs;   /* index in the profile, G_MAXUINT32 = not added yet */
+        Mount *mount;      /* NULL = not mounted here */
+        int fd;            /* of the mount point, -1 = not open */
+        guint32 fs;        /* index in the profile, G_MAXUINT32 = not added yet */
+        gboolean own_tree; /* rules count from the top of this file system */
 } Place;
 
 typedef struct {
@@ -44,6 +45,7 @@ build_result_init(BuildResult *result)
 {
         *result = (BuildResult){0};
         result->left_out = g_ptr_array_new_with_free_func(skipped_free);
+        result->left_out_inside = g_ptr_array_new_with_free_func(g_free);
         result->fs_devs = g_array_new(FALSE, FALSE, sizeof(dev_t));
         result->notes = g_ptr_array_new_with_free_func(g_free);
 }
@@ -52,8 +54,37 @@ void
 build_result_clear(BuildResult *result)
 {
         g_clear_pointer(&result->left_out, g_ptr_array_unref);
+        g_clear_pointer(&result->left_out_inside, g_ptr_array_unref);
         g_clear_pointer(&result->fs_devs, g_array_unref);
         g_clear_pointer(&result->notes, g_ptr_array_unref);
+}
+
+/* The path as it reads in the tree at `top`; NULL when it lies outside of that tree. */
+static gchar *
+path_in_tree(const char *top, const char *outside)
+{
+        gsize length = top ? strlen(top) : 0;
+
+        while (length > 0 && top[length - 1] == '/')
+                length--;
+        if (length && (strncmp(outside, top, length) != 0 ||
+                       (outside[length] != '/' && outside[length] != '\0')))
+                return NULL;
+        return g_strdup(outside[length] ? outside + length : "/");
+}
+
+/* A file system that holds a whole system (an image mounted somewhere, entered with chroot) is a
+ * tree of its own, and so is one mounted inside a folder that is left out: below /tmp, say. */
+static gboolean
+is_own_tree(const BuildInput *input, const Place *place)
+{
+        g_autofree gchar *dir = path_in_tree(input->root, place->mount->dir);
+
+        if (!input->rules || place->fd < 0)
+                return FALSE;
+        return !dir || rules_left_out_by(input->rules, dir) ||
+               (faccessat(place->fd, "etc", F_OK, 0) == 0 &&
+                faccessat(place->fd, "usr", F_OK, 0) == 0);
 }
 
 static Place *
@@ -70,6 +101,8 @@ find_place(Build *build, dev_t dev)
         place.mount = mount_find_dev(build->input->mounts, dev);
         if (place.mount && mount_holds_files(place.mount))
                 place.fd = open(place.mount->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (place.mount)
+                place.own_tree = is_own_tree(build->input, &place);
         g_array_append_val(build->places, place);
         return &g_array_index(build->places, Place, build->places->len - 1);
 }
@@ -112,16 +145,31 @@ name_file(Build *build, const Place *place, guint64 inode, NamedFile *ret)
         return status;
 }
 
+/* Of what the start leaves behind. A file that is open for writing but was not written stays in:
+ * that is how programs open their databases, which every start reads. */
 static gboolean
-was_written(Build *build, const Place *place, const NamedFile *named)
+is_left_out(Build *build, const Place *place, const NamedFile *named)
 {
-        g_autofree gchar *outside = NULL;
+        const BuildInput *input = build->input;
+        g_autofree gchar *outside = mount_path_outside(place->mount, named->path);
+        g_autofree gchar *in_tree = NULL;
+        const char *rule = NULL;
 
-        if (named->mtime_ns < build->input->written_since_ns)
+        if (input->rules) {
+                if (outside)
+                        in_tree = path_in_tree(place->own_tree ? place->mount->dir : input->root,
+                                               outside);
+                rule = rules_left_out_by(input->rules, in_tree ? in_tree : named->path);
+        }
+        if (!rule && named->mtime_ns < input->written_since_ns &&
+            named->ctime_ns < input->written_since_ns)
                 return FALSE;
-        outside = mount_path_outside(place->mount, named->path);
-        g_ptr_array_add(build->result->left_out, skipped_new(outside ? outside : named->path,
-                                                             "written during the recording"));
+        g_ptr_array_add(build->result->left_out,
+                        rule ? skipped_new(outside ? outside : named->path, "by the rule %s", rule)
+                             : skipped_new(outside ? outside : named->path,
+                                           "written during the recording"));
+        g_ptr_array_add(build->result->left_out_inside,
+                        g_strconcat(mount_uuid(place->mount), ":", named->path, NULL));
         return TRUE;
 }
 
@@ -167,7 +215,7 @@ take_collected(Build *build, guint32 index)
         case NAME_UNKNOWN: build->profile->unnamed_files++; return;
         default: return;
         }
-        if (was_written(build, place, &named)) {
+        if (is_left_out(build, place, &named)) {
                 named_file_clear(&named);
                 return;
         }
@@ -242,7 +290,7 @@ add_opened(Build *build, guint32 index, const OpenedFile *opened)
         if (!place->mount ||
             name_by_path(place->mount, opened->path, opened->inode, &named) != NAME_FOUND)
                 return;
-        if (!was_written(build, place, &named))
+        if (!is_left_out(build, place, &named))
                 take_named(build, place, index, opened->inode, &named, first_us);
         named_file_clear(&named);
 }

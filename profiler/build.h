@@ -10,13 +10,18 @@
 #include "measure/mounts.h"
 #include "profiler/collect.h"
 #include "profiler/opens.h"
+#include "profiler/rules.h"
 
 typedef struct {
         Collector *collector;    /* NULL for source "opens" */
         Opens *opens;            /* stopped; NULL when not needed */
         GPtrArray *mounts;       /* Mount * */
         guint64 start_ns;        /* monotonic: time zero */
-        gint64 written_since_ns; /* wall clock: files with this mtime or a later one are left out */
+        gint64 written_since_ns; /* wall clock: files with this mtime or ctime, or a later one, are
+                                    left out: a file unpacked or copied with its old mtime is new
+                                    too */
+        const Rules *rules;      /* of paths to leave out; NULL = none */
+        const char *root;        /* the tree that paths of rules count from; NULL = / */
         GHashTable *inode_readahead; /* dev_t (guint64 *) -> blocks at recording; may be NULL */
 } BuildInput;
 
@@ -26,6 +31,7 @@ typedef struct {
         guint64 meta_unknown_blocks; /* of these: no object found */
         guint64 meta_readahead;      /* objects dropped: only read beside a wanted one */
         GPtrArray *left_out;         /* Skipped *: path (outside) and reason */
+        GPtrArray *left_out_inside;  /* gchar *: the same files as "UUID:path inside" */
         GArray *fs_devs;             /* dev_t of each entry of profile->fs */
         GPtrArray *notes;            /* gchar *: what could not be done, for people */
 } BuildResult;

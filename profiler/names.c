@@ -72,6 +72,7 @@ describe(const Mount *mount, int path_fd, const struct stat *st, const char *pat
         ret->path = g_steal_pointer(&inside);
         ret->size_bytes = (guint64)st->st_size;
         ret->mtime_ns = (gint64)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+        ret->ctime_ns = (gint64)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec;
         ret->generation = (guint32)generation;
         ret->fd = fd_steal(&fd);
         return NAME_FOUND;

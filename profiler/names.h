@@ -23,6 +23,7 @@ typedef struct {
         gchar *path; /* inside the file system */
         guint64 size_bytes;
         gint64 mtime_ns;
+        gint64 ctime_ns;
         guint32 generation; /* 0 = unknown */
         int fd;             /* open for reading, -1 when that is not allowed */
 } NamedFile;

@@ -332,6 +332,7 @@ make_profile(Recording *rec, GError **error)
                 .mounts = rec->mounts,
                 .start_ns = rec->start_us * 1000,
                 .written_since_ns = rec->wall_ns,
+                .rules = rec->options->rules,
                 .inode_readahead = rec->inode_readahead,
         };
         /* The command may have mounted something itself. */

@@ -22,6 +22,7 @@ typedef struct {
         guint buffer_kb;           /* per CPU, 0 = by the machine's memory */
         const Profile
                 *previous; /* exact: its files are dropped from the cache first; may be NULL */
+        const Rules *rules; /* of paths to leave out; NULL = none */
         void (*note)(const char *text, gpointer data); /* what people should know, escaped */
         gpointer note_data;
 } RecordOptions;
