@@ -11,11 +11,14 @@
 
 #include "common/fd.h"
 #include "common/json.h"
+#include "profiler/build-resident.h"
+#include "profiler/names-walk.h"
 #include "profiler/names.h"
 #include "profiler/quiet.h"
 #include "profiler/residency.h"
 
 #define BTRFS_TREE_INODE 1
+#define WALK_LIMIT_MS 20000 /* of all file systems together */
 
 /* A file system that files were found on. */
 typedef struct {
@@ -24,6 +27,7 @@ typedef struct {
         int fd;            /* of the mount point, -1 = not open */
         guint32 fs;        /* index in the profile, G_MAXUINT32 = not added yet */
         gboolean own_tree; /* rules count from the top of this file system */
+        NameWalk walk;     /* paths NULL = not walked */
 } Place;
 
 typedef struct {
@@ -33,6 +37,7 @@ typedef struct {
         GArray *places;
         GArray *found; /* Found */
         Residency *residency;
+        GArray *missed; /* guint32, collected files without a name; NULL = no more tries */
 } Build;
 
 typedef struct {
@@ -110,8 +115,10 @@ find_place(Build *build, dev_t dev)
 static void
 clear_places(Build *build)
 {
-        for (guint i = 0; i < build->places->len; i++)
+        for (guint i = 0; i < build->places->len; i++) {
                 fd_close(&g_array_index(build->places, Place, i).fd);
+                name_walk_clear(&g_array_index(build->places, Place, i).walk);
+        }
         g_array_unref(build->places);
 }
 
@@ -134,15 +141,18 @@ place_fs(Build *build, Place *place)
 static NameStatus
 name_file(Build *build, const Place *place, guint64 inode, NamedFile *ret)
 {
-        const OpenedFile *opened;
+        g_autofree gchar *opened = NULL;
+        const gchar *walked = NULL;
         NameStatus status = NAME_UNKNOWN;
 
         if (place->fd >= 0 && name_by_handle_works(place->mount->type))
                 status = name_by_handle(place->mount, place->fd, inode, ret);
         if (status == NAME_UNKNOWN && build->input->opens &&
-            (opened = opens_find(build->input->opens, place->dev, inode)))
-                status = name_by_path(place->mount, opened->path, inode, ret);
-        return status;
+            (opened = opens_find_path(build->input->opens, place->dev, inode)))
+                status = name_by_path(place->mount, opened, inode, ret);
+        if (status == NAME_UNKNOWN && place->walk.paths)
+                walked = g_hash_table_lookup(place->walk.paths, &inode);
+        return walked ? name_by_path(place->mount, walked, inode, ret) : status;
 }
 
 /* Of what the start leaves behind. A file that is open for writing but was not written stays in:
@@ -212,7 +222,12 @@ take_collected(Build *build, guint32 index)
                 return;
         switch (name_file(build, place, file.inode, &named)) {
         case NAME_FOUND: break;
-        case NAME_UNKNOWN: build->profile->unnamed_files++; return;
+        case NAME_UNKNOWN:
+                if (build->missed)
+                        g_array_append_val(build->missed, index);
+                else
+                        build->profile->unnamed_files++;
+                return;
         default: return;
         }
         if (is_left_out(build, place, &named)) {
@@ -232,6 +247,44 @@ take_collected(Build *build, guint32 index)
                 take_named(build, place, index, file.inode, &named, use.first_use_us);
         }
         named_file_clear(&named);
+}
+
+/* Walks the file systems with misses, and tries those files again. */
+static void
+take_missed(Build *build)
+{
+        g_autoptr(GArray) missed = g_steal_pointer(&build->missed);
+        gint64 give_up_us = g_get_monotonic_time() + WALK_LIMIT_MS * 1000;
+
+        for (guint i = 0; i < build->places->len; i++) {
+                Place *place = &g_array_index(build->places, Place, i);
+                g_autoptr(GHashTable) inodes =
+                        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+                gint64 left_us = give_up_us - g_get_monotonic_time();
+
+                for (guint k = 0; k < missed->len; k++) {
+                        CollectedFile file = collector_file(build->input->collector,
+                                                            g_array_index(missed, guint32, k));
+                        guint64 *inode;
+
+                        if (file.dev != place->dev)
+                                continue;
+                        inode = g_new(guint64, 1);
+                        *inode = file.inode;
+                        g_hash_table_add(inodes, inode);
+                }
+                if (!place->mount || g_hash_table_size(inodes) == 0 || left_us <= 0 ||
+                    !name_walk_works(place->mount))
+                        continue;
+                name_walk(place->mount, inodes, (guint)(left_us / 1000), &place->walk);
+                if (!place->walk.finished)
+                        g_ptr_array_add(build->result->notes,
+                                        g_strdup_printf("looking for names on %s was given up "
+                                                        "after %d s",
+                                                        place->mount->type, WALK_LIMIT_MS / 1000));
+        }
+        for (guint i = 0; i < missed->len; i++)
+                take_collected(build, g_array_index(missed, guint32, i));
 }
 
 static int
@@ -296,6 +349,20 @@ add_opened(Build *build, guint32 index, const OpenedFile *opened)
 }
 
 static void
+add_resident_ranges(Build *build, guint32 file, const OpenedFile *opened)
+{
+        Place *place = find_place(build, opened->dev);
+        NamedFile named = {.fd = -1};
+
+        if (name_by_path(place->mount, opened->path, opened->inode, &named) != NAME_FOUND)
+                return;
+        build->result->cached_before_bytes +=
+                build_resident_ranges(build->profile, file, opened, named.fd, build->residency) *
+                build->profile->page_bytes;
+        named_file_clear(&named);
+}
+
+static void
 whole_file_ranges(Profile *profile)
 {
         guint64 page = profile->page_bytes;
@@ -331,8 +398,10 @@ build_files(const BuildInput *input, Profile *profile, BuildResult *result)
                         add_opened(&build, i, opened->pdata[i]);
         } else {
                 n = collector_n_files(input->collector);
+                build.missed = g_array_new(FALSE, FALSE, sizeof(guint32));
                 for (guint i = 0; i < n; i++)
                         take_collected(&build, i);
+                take_missed(&build);
         }
 
         if (build.found->len)
@@ -345,9 +414,14 @@ build_files(const BuildInput *input, Profile *profile, BuildResult *result)
                 if (n)
                         profile_file[found->collected] = profile->files->len;
                 profile_add_file(profile, &found->file);
+                if (profile->source == PROFILE_SOURCE_OPENS && input->by_residency)
+                        add_resident_ranges(&build, profile->files->len - 1,
+                                            opened->pdata[found->collected]);
                 g_free(found->file.path);
         }
-        if (profile->source == PROFILE_SOURCE_OPENS)
+        if (profile->source == PROFILE_SOURCE_OPENS && input->by_residency)
+                ;
+        else if (profile->source == PROFILE_SOURCE_OPENS)
                 whole_file_ranges(profile);
         else
                 collector_ranges(input->collector, profile_file, profile);

@@ -16,6 +16,7 @@ typedef struct {
         Collector *collector;    /* NULL for source "opens" */
         Opens *opens;            /* stopped; NULL when not needed */
         GPtrArray *mounts;       /* Mount * */
+        gboolean by_residency;   /* source "opens": ranges by what is in the page cache */
         guint64 start_ns;        /* monotonic: time zero */
         gint64 written_since_ns; /* wall clock: files with this mtime or ctime, or a later one, are
                                     left out: a file unpacked or copied with its old mtime is new

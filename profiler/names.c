@@ -30,9 +30,8 @@ name_by_handle_works(const char *fs_type)
         return g_strv_contains(TYPES, fs_type);
 }
 
-/* The link of /proc/self/fd/N, of any length up to PROFILE_PATH_MAX. */
-static gchar *
-fd_path(int fd)
+gchar *
+name_of_fd(int fd)
 {
         gchar link[64];
 
@@ -101,7 +100,7 @@ name_by_handle(const Mount *mount, int mount_fd, guint64 inode, NamedFile *ret)
                 return NAME_NOT_REGULAR;
         if (st.st_nlink == 0)
                 return NAME_GONE;
-        path = fd_path(fd);
+        path = name_of_fd(fd);
         if (!path || lstat(path, &found) != 0 || found.st_ino != st.st_ino ||
             found.st_dev != st.st_dev)
                 return NAME_UNKNOWN;

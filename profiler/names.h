@@ -37,4 +37,8 @@ NameStatus name_by_handle(const Mount *mount, int mount_fd, guint64 inode, Named
 /* Opens the (outside) path, which must be this inode of the mount's file system. */
 NameStatus name_by_path(const Mount *mount, const char *path, guint64 inode, NamedFile *ret);
 
+/* The path of an open file or folder in this namespace, of any length up to PROFILE_PATH_MAX; NULL
+ * when it has none. */
+gchar *name_of_fd(int fd);
+
 void named_file_clear(NamedFile *file);

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Opens through fanotify with plain descriptors, which work on every file system that can be
- * marked.
+ * Opens through fanotify: with plain descriptors, which work on every file system that can be
+ * marked, or with handles (opens-fid.c), which cost less. Each kind has a queue of its own.
  *
  * Whose open it was is told by the process's line of parents. A process that is gone when its event
  * is read counts when its number was given out after the command's: numbers are given out in turn,
  * and taking one file too many does no harm.
  */
-#include "profiler/opens.h"
+#include "profiler/opens-internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/fanotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -25,24 +24,38 @@
 #include "common/fd.h"
 #include "common/profile.h"
 #include "common/quote.h"
+#include "profiler/names.h"
+#include "profiler/quiet.h"
 
 #define BATCH_MS 20
 #define BUFFER_BYTES 65536
 #define PARENTS_MAX 256
+#define IGNORED_MAX 8U                /* the last ones: events are read soon */
+#define RESIDENT_PAGES_MAX (1U << 22) /* of larger files what was cached before is not looked at   \
+                                       */
 
 typedef enum { PID_OTHER = 1, PID_OURS } PidKind;
 
 struct Opens {
-        const GPtrArray *mounts;
-        int fd;
+        OpensOptions options;
+        int fd;        /* events with descriptors */
+        int fid_fd;    /* events with handles, -1 = none */
+        int mounts_fd; /* readable when something is mounted, -1 = not watched */
         int stop_pipe[2];
-        pid_t command;
         pthread_t thread;
         gboolean running;
-        gboolean lost;
-        GHashTable *pids;  /* pid -> PidKind */
-        GHashTable *known; /* OpenedFile -> itself, by device and inode */
+        guint64 lost;
+        gsize buffer_bytes; /* bounds the descriptors that one read of events opens */
+        GPtrArray *tables;  /* of late mounts: their tables, which own the Mounts */
+        GPtrArray *watched; /* Mount *, borrowed */
+        GHashTable *devs;   /* seen: file systems marked or refused */
+        GPtrArray *late;    /* gchar *: late mounts that refused */
+        GHashTable *pids;   /* pid -> PidKind */
+        GHashTable *known;  /* OpenedFile -> itself, by device and inode */
         GPtrArray *files;
+        FidTable *fids;
+        Residency *residency;
+        gint ignored[IGNORED_MAX], n_ignored; /* atomic */
 };
 
 static guint
@@ -67,6 +80,7 @@ opened_free(gpointer data)
         OpenedFile *file = data;
 
         g_free(file->path);
+        g_free(file->resident);
         g_free(file);
 }
 
@@ -97,18 +111,16 @@ is_ours(Opens *opens, pid_t pid)
         PidKind kind;
         pid_t at = pid;
 
-        if (opens->command <= 0)
-                return TRUE;
         kind = (PidKind)GPOINTER_TO_INT(g_hash_table_lookup(opens->pids, GINT_TO_POINTER(pid)));
-        if (kind)
-                return kind == PID_OURS;
+        if (kind || opens->options.command <= 0)
+                return kind != PID_OTHER;
         kind = PID_OTHER;
         for (guint i = 0; i < PARENTS_MAX; i++) {
                 PidKind known = (PidKind)GPOINTER_TO_INT(
                         g_hash_table_lookup(opens->pids, GINT_TO_POINTER(at)));
                 pid_t parent;
 
-                if (at == opens->command || known == PID_OURS) {
+                if (at == opens->options.command || known == PID_OURS) {
                         kind = PID_OURS;
                         break;
                 }
@@ -116,7 +128,7 @@ is_ours(Opens *opens, pid_t pid)
                         break;
                 parent = parent_of(at);
                 if (parent == 0) {
-                        if (at > opens->command)
+                        if (at > opens->options.command)
                                 kind = PID_OURS;
                         break;
                 }
@@ -126,13 +138,22 @@ is_ours(Opens *opens, pid_t pid)
         return kind == PID_OURS;
 }
 
+static gboolean
+is_ignored(Opens *opens, pid_t pid)
+{
+        for (guint i = 0; i < IGNORED_MAX; i++)
+                if (g_atomic_int_get(&opens->ignored[i]) == pid)
+                        return TRUE;
+        return pid == getpid();
+}
+
 static const Mount *
 find_mount(const Opens *opens, gint mount_id, dev_t dev)
 {
         const Mount *same_device = NULL;
 
-        for (guint i = 0; i < opens->mounts->len; i++) {
-                const Mount *mount = opens->mounts->pdata[i];
+        for (guint i = 0; i < opens->watched->len; i++) {
+                const Mount *mount = opens->watched->pdata[i];
 
                 if (mount->mount_id == mount_id)
                         return mount;
@@ -142,16 +163,29 @@ find_mount(const Opens *opens, gint mount_id, dev_t dev)
         return same_device;
 }
 
-static gchar *
-link_target(int fd)
+/* What of the file is cached now, a bit a page. */
+static void
+note_residency(Opens *opens, OpenedFile *file, int fd, guint64 size_bytes)
 {
-        gchar link[64];
-        g_autofree gchar *path = g_malloc(PROFILE_PATH_MAX);
-        ssize_t n;
+        guint64 page_bytes = (guint64)sysconf(_SC_PAGESIZE);
+        guint64 n = (size_bytes + page_bytes - 1) / page_bytes;
+        guint8 vec[512];
 
-        g_snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-        n = readlink(link, path, PROFILE_PATH_MAX);
-        return n > 0 && n < PROFILE_PATH_MAX && path[0] == '/' ? g_strndup(path, (gsize)n) : NULL;
+        if (n > RESIDENT_PAGES_MAX || !residency_open(opens->residency, fd, size_bytes))
+                return;
+        for (guint64 first = 0; first < n; first += G_N_ELEMENTS(vec)) {
+                residency_pages(first, G_N_ELEMENTS(vec), vec, opens->residency);
+                for (guint64 i = 0; i < G_N_ELEMENTS(vec) && first + i < n; i++) {
+                        if (!vec[i])
+                                continue;
+                        if (!file->resident) {
+                                file->resident_pages = n;
+                                file->resident = g_malloc0(n / 8 + 1);
+                        }
+                        file->resident[(first + i) / 8] |= (guint8)(1U << (first + i) % 8);
+                }
+        }
+        residency_close(opens->residency);
 }
 
 static void
@@ -163,7 +197,8 @@ note_open(Opens *opens, int fd, guint64 now_ns)
         const Mount *mount;
         gchar *path;
 
-        if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO | STATX_MNT_ID, &stx) != 0 ||
+        if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MNT_ID,
+                  &stx) != 0 ||
             !S_ISREG(stx.stx_mode))
                 return;
         key.dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
@@ -173,39 +208,110 @@ note_open(Opens *opens, int fd, guint64 now_ns)
                 return;
         key.dev = mount->dev;
         key.inode = stx.stx_ino;
-        if (g_hash_table_contains(opens->known, &key) || !(path = link_target(fd)))
+        if (g_hash_table_contains(opens->known, &key) || !(path = name_of_fd(fd)))
                 return;
         file = g_new(OpenedFile, 1);
         *file = key;
         file->path = path;
         file->first_ns = now_ns;
+        if (opens->residency)
+                note_residency(opens, file, fd, stx.stx_size);
         g_ptr_array_add(opens->files, file);
         g_hash_table_add(opens->known, file);
 }
 
 /* FALSE when there is nothing to read now. */
 static gboolean
-read_batch(Opens *opens, gpointer buffer)
+read_batch(Opens *opens, int from, gpointer buffer)
 {
         const struct fanotify_event_metadata *event = buffer;
-        ssize_t n = read(opens->fd, buffer, BUFFER_BYTES);
+        ssize_t n = read(from, buffer, from == opens->fd ? opens->buffer_bytes : BUFFER_BYTES);
         struct timespec now;
         guint64 now_ns;
+        FidOpen by_handle;
 
         /* EACCES and kin: one event could not be opened for us and is gone; others follow. */
-        if (n < 0)
+        if (n < 0) {
+                if (errno == EMFILE || errno == ENFILE)
+                        opens->lost++;
                 return errno != EAGAIN && errno != EBADF && errno != EINVAL;
+        }
         clock_gettime(CLOCK_MONOTONIC, &now);
         now_ns = (guint64)now.tv_sec * 1000000000U + (guint64)now.tv_nsec;
         for (; FAN_EVENT_OK(event, n); event = FAN_EVENT_NEXT(event, n)) {
                 auto_fd int fd = event->fd;
 
                 if (event->mask & FAN_Q_OVERFLOW)
-                        opens->lost = TRUE;
-                if (fd >= 0 && event->pid != getpid() && is_ours(opens, event->pid))
+                        opens->lost++;
+                if (is_ignored(opens, event->pid) || !is_ours(opens, event->pid))
+                        continue;
+                if (fd >= 0)
                         note_open(opens, fd, now_ns);
+                else if (from == opens->fid_fd && fid_open_parse(event, &by_handle))
+                        fid_table_add(opens->fids, &by_handle, now_ns);
         }
         return n > 0;
+}
+
+/* Pages of an overlay's files belong to the file systems below it. */
+static gboolean
+is_wanted(const Opens *opens, const Mount *mount)
+{
+        return mount_holds_files(mount) &&
+               (opens->options.all ||
+                (!name_by_handle_works(mount->type) && strcmp(mount->type, "overlay") != 0));
+}
+
+static gboolean
+mark_mount(Opens *opens, const Mount *mount)
+{
+        if (opens->fid_fd >= 0 && fid_type_known(mount->type) &&
+            fanotify_mark(opens->fid_fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN, AT_FDCWD,
+                          mount->dir) == 0 &&
+            fid_table_add_mount(opens->fids, mount))
+                return TRUE;
+        return fanotify_mark(opens->fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN, AT_FDCWD,
+                             mount->dir) == 0 ||
+               fanotify_mark(opens->fd, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_OPEN, AT_FDCWD,
+                             mount->dir) == 0;
+}
+
+/* Marks each file system that is not marked yet, through one of its mounts. */
+static void
+mark_mounts(Opens *opens, const GPtrArray *mounts, GPtrArray *refused)
+{
+        for (guint i = 0; i < mounts->len; i++) {
+                Mount *mount = mounts->pdata[i];
+                g_autofree gchar *dir = NULL;
+                guint64 *dev;
+
+                if (!is_wanted(opens, mount) || g_hash_table_contains(opens->devs, &mount->dev))
+                        continue;
+                dev = g_new(guint64, 1);
+                *dev = mount->dev;
+                g_hash_table_add(opens->devs, dev);
+                if (mark_mount(opens, mount)) {
+                        g_ptr_array_add(opens->watched, mount);
+                        continue;
+                }
+                dir = path_quote(mount->dir);
+                g_ptr_array_add(refused, g_strdup_printf("%s: %s", dir, g_strerror(errno)));
+        }
+}
+
+static void
+mark_late(Opens *opens)
+{
+        GPtrArray *mounts = mount_table_load(NULL);
+        guint before = opens->watched->len;
+
+        if (!mounts)
+                return;
+        mark_mounts(opens, mounts, opens->late);
+        if (opens->watched->len > before)
+                g_ptr_array_add(opens->tables, mounts);
+        else
+                g_ptr_array_unref(mounts);
 }
 
 static void *
@@ -214,66 +320,91 @@ read_events(void *data)
         Opens *opens = data;
         g_autofree gpointer buffer = g_malloc(BUFFER_BYTES);
         struct pollfd fds[] = {
-                {.fd = opens->fd, .events = POLLIN},
                 {.fd = opens->stop_pipe[0], .events = POLLIN},
+                {.fd = opens->fd, .events = POLLIN},
+                {.fd = opens->fid_fd, .events = POLLIN},
+                {.fd = opens->mounts_fd, .events = POLLPRI},
         };
 
         for (;;) {
                 if (poll(fds, G_N_ELEMENTS(fds), -1) < 0)
                         continue;
-                while (read_batch(opens, buffer))
+                if (fds[3].revents)
+                        mark_late(opens);
+                while (read_batch(opens, opens->fd, buffer))
                         ;
-                if (fds[1].revents)
+                while (opens->fid_fd >= 0 && read_batch(opens, opens->fid_fd, buffer))
+                        ;
+                if (fds[0].revents)
                         return NULL;
-                /* Lets events gather; the end of the recording does not wait for it. */
-                poll(&fds[1], 1, BATCH_MS);
+                /* Lets events gather; the end of the recording does not wait for it. What was
+                 * resident before the open has to be asked for at once. */
+                if (!opens->residency)
+                        poll(&fds[0], 1, BATCH_MS);
         }
 }
 
-static guint
-mark_mounts(Opens *opens, GPtrArray *refused)
+/* Half of the descriptors that are left may be those of events. */
+static gsize
+bounded_buffer(void)
 {
-        guint marked = 0;
+        struct rlimit limit;
+        gsize events = BUFFER_BYTES / FAN_EVENT_METADATA_LEN;
 
-        for (guint i = 0; i < opens->mounts->len; i++) {
-                const Mount *mount = opens->mounts->pdata[i];
-                g_autofree gchar *dir = NULL;
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+                events = CLAMP(limit.rlim_cur / 4, 1, events);
+        return events * FAN_EVENT_METADATA_LEN;
+}
 
-                if (fanotify_mark(opens->fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN, AT_FDCWD,
-                                  mount->dir) == 0 ||
-                    fanotify_mark(opens->fd, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_OPEN, AT_FDCWD,
-                                  mount->dir) == 0) {
-                        marked++;
-                        continue;
-                }
-                dir = path_quote(mount->dir);
-                g_ptr_array_add(refused, g_strdup_printf("%s: %s", dir, g_strerror(errno)));
+static gboolean
+init_queues(Opens *opens, GError **error)
+{
+        guint flags = FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK |
+                      (opens->options.limited_queue ? 0 : FAN_UNLIMITED_QUEUE);
+
+        /* O_NONBLOCK: an event of a FIFO must not wait for its other end. */
+        opens->fd =
+                fanotify_init(flags, O_RDONLY | O_LARGEFILE | O_CLOEXEC | O_NOATIME | O_NONBLOCK);
+        if (opens->fd < 0) {
+                g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
+                            "fanotify does not work here: %s", g_strerror(errno));
+                return FALSE;
         }
-        return marked;
+        /* Linux 5.9 and later; without it descriptors do. */
+        if (opens->options.handles)
+                opens->fid_fd = fanotify_init(flags | FAN_REPORT_DFID_NAME | FAN_REPORT_FID,
+                                              O_RDONLY | O_CLOEXEC);
+        return TRUE;
 }
 
 Opens *
-opens_new(const GPtrArray *mounts, pid_t command, GPtrArray *refused, GError **error)
+opens_new(const OpensOptions *options, GPtrArray *refused, GError **error)
 {
         g_autoptr(Opens) opens = g_new0(Opens, 1);
         int failed;
 
-        opens->fd = opens->stop_pipe[0] = opens->stop_pipe[1] = -1;
-        opens->mounts = mounts;
-        opens->command = command;
+        opens->fd = opens->fid_fd = opens->mounts_fd = -1;
+        opens->stop_pipe[0] = opens->stop_pipe[1] = -1;
+        opens->options = *options;
+        opens->buffer_bytes = bounded_buffer();
+        opens->tables = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
+        opens->watched = g_ptr_array_new();
+        opens->devs = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+        opens->late = g_ptr_array_new_with_free_func(g_free);
         opens->pids = g_hash_table_new(NULL, NULL);
         opens->known = g_hash_table_new(opened_hash, opened_equal);
         opens->files = g_ptr_array_new_with_free_func(opened_free);
-        /* O_NONBLOCK: an event of a FIFO must not wait for its other end. */
-        opens->fd =
-                fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_QUEUE,
-                              O_RDONLY | O_LARGEFILE | O_CLOEXEC | O_NOATIME | O_NONBLOCK);
-        if (opens->fd < 0) {
-                g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
-                            "fanotify does not work here: %s", g_strerror(errno));
+        opens->fids = fid_table_new();
+        if (options->residency)
+                opens->residency = residency_new();
+        if (!init_queues(opens, error))
                 return NULL;
+        mark_mounts(opens, options->mounts, refused);
+        if (options->late_mounts) {
+                opens->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+                mark_late(opens);
         }
-        if (mark_mounts(opens, refused) == 0) {
+        if (opens->watched->len == 0 && (refused->len || options->all)) {
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
                             "no file system lets its opens be watched");
                 return NULL;
@@ -290,7 +421,15 @@ opens_new(const GPtrArray *mounts, pid_t command, GPtrArray *refused, GError **e
         return g_steal_pointer(&opens);
 }
 
-gboolean
+void
+opens_ignore_process(Opens *opens, pid_t pid)
+{
+        gint at = g_atomic_int_add(&opens->n_ignored, 1);
+
+        g_atomic_int_set(&opens->ignored[(guint)at % IGNORED_MAX], (gint)pid);
+}
+
+guint64
 opens_stop(Opens *opens)
 {
         if (opens->running) {
@@ -300,7 +439,7 @@ opens_stop(Opens *opens)
                 pthread_join(opens->thread, NULL);
                 opens->running = FALSE;
         }
-        return !opens->lost;
+        return opens->lost;
 }
 
 void
@@ -310,11 +449,19 @@ opens_free(Opens *opens)
                 return;
         opens_stop(opens);
         fd_close(&opens->fd);
+        fd_close(&opens->fid_fd);
+        fd_close(&opens->mounts_fd);
         fd_close(&opens->stop_pipe[0]);
         fd_close(&opens->stop_pipe[1]);
+        residency_free(opens->residency);
+        fid_table_free(opens->fids);
         g_hash_table_unref(opens->pids);
         g_hash_table_unref(opens->known);
+        g_hash_table_unref(opens->devs);
         g_ptr_array_unref(opens->files);
+        g_ptr_array_unref(opens->late);
+        g_ptr_array_unref(opens->watched);
+        g_ptr_array_unref(opens->tables);
         g_free(opens);
 }
 
@@ -324,10 +471,17 @@ opens_files(const Opens *opens)
         return opens->files;
 }
 
-const OpenedFile *
-opens_find(const Opens *opens, dev_t dev, guint64 inode)
+const GPtrArray *
+opens_refused_late(const Opens *opens)
+{
+        return opens->late;
+}
+
+gchar *
+opens_find_path(const Opens *opens, dev_t dev, guint64 inode)
 {
         OpenedFile key = {.dev = dev, .inode = inode};
+        const OpenedFile *file = g_hash_table_lookup(opens->known, &key);
 
-        return g_hash_table_lookup(opens->known, &key);
+        return file ? g_strdup(file->path) : fid_table_path(opens->fids, dev, inode);
 }

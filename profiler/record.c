@@ -37,7 +37,6 @@ typedef struct {
         Opens *opens;
         Collector *collector;
         GPtrArray *mounts;
-        GPtrArray *watched; /* Mount *, borrowed: those with opens watched */
         GHashTable *inode_readahead;
         ProfileSource source;
         guint64 start_us;
@@ -122,45 +121,26 @@ on_event(const AccessEvent *event, gpointer data)
         collector_add(rec->collector, event);
 }
 
-/* The mounts whose opens are watched: one of each file system, those that handles do not name, or
- * all. */
-static GPtrArray *
-mounts_to_watch(const GPtrArray *mounts, gboolean all)
-{
-        GPtrArray *chosen = g_ptr_array_new();
-
-        for (guint i = 0; i < mounts->len; i++) {
-                Mount *mount = mounts->pdata[i];
-                gboolean known = FALSE;
-
-                /* Pages of an overlay's files belong to the file systems below it. */
-                if (!mount_holds_files(mount) || (!all && (name_by_handle_works(mount->type) ||
-                                                           g_str_equal(mount->type, "overlay"))))
-                        continue;
-                for (guint k = 0; k < chosen->len; k++)
-                        known |= ((Mount *)chosen->pdata[k])->dev == mount->dev;
-                if (!known)
-                        g_ptr_array_add(chosen, mount);
-        }
-        return chosen;
-}
-
 static gboolean
 watch_opens(Recording *rec, GError **error)
 {
-        gboolean all = rec->source != PROFILE_SOURCE_USED_PAGES;
+        gboolean alone = rec->source == PROFILE_SOURCE_OPENS;
+        OpensOptions options = {
+                .mounts = rec->mounts,
+                .all = rec->source != PROFILE_SOURCE_USED_PAGES,
+                .residency = alone,
+        };
         g_autoptr(GPtrArray) refused = g_ptr_array_new_with_free_func(g_free);
         g_autoptr(GError) local = NULL;
 
-        rec->watched = mounts_to_watch(rec->mounts, all);
-        if (rec->watched->len == 0 && rec->source != PROFILE_SOURCE_OPENS)
-                return TRUE;
-        rec->opens = opens_new(rec->watched, all ? rec->result->started.pid : 0, refused, &local);
+        if (options.all)
+                options.command = rec->result->started.pid;
+        rec->opens = opens_new(&options, refused, &local);
         for (guint i = 0; i < refused->len; i++)
                 note(rec, "opens on %s, not watched there", (const char *)refused->pdata[i]);
         if (rec->opens)
                 return TRUE;
-        if (rec->source == PROFILE_SOURCE_OPENS) {
+        if (alone) {
                 g_propagate_error(error, g_steal_pointer(&local));
                 return FALSE;
         }
@@ -316,7 +296,7 @@ stop(Recording *rec)
                 rec->lost = trace_stop(rec->trace, on_event, rec);
         rec->cpu_us = start_cpu_us(&rec->result->started);
         if (rec->opens)
-                rec->opens_lost = !opens_stop(rec->opens);
+                rec->opens_lost = opens_stop(rec->opens) > 0;
         settings_restore_all();
         quiet_unlock();
 }
@@ -406,7 +386,6 @@ record_command(const RecordOptions *options, RecordResult *ret, GError **error)
         trace_free(rec.trace);
         opens_free(rec.opens);
         collector_free(rec.collector);
-        g_clear_pointer(&rec.watched, g_ptr_array_unref);
         g_clear_pointer(&rec.mounts, g_ptr_array_unref);
         g_clear_pointer(&rec.inode_readahead, g_hash_table_unref);
         return profile;
