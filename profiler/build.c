@@ -425,6 +425,8 @@ build_files(const BuildInput *input, Profile *profile, BuildResult *result)
                 whole_file_ranges(profile);
         else
                 collector_ranges(input->collector, profile_file, profile);
+        if (n)
+                collector_causes(input->collector, profile_file, profile);
         g_array_unref(build.found);
         residency_free(build.residency);
         clear_places(&build);

@@ -13,9 +13,17 @@ typedef struct {
         guint32 time_us;
         guint32 file;
         guint64 page;
-        guint32 n;
-        guint32 cause;
+        guint32 use;
+        guint16 n;
+        guint8 cause;
+        guint8 flags;
 } Run;
+
+static guint32
+use_us(const Collector *c, const Chunk *chunk, guint bit)
+{
+        return collector_use(c, chunk->use[bit])->time_us;
+}
 
 /* Pages of big reads count from here on as if they had been read one by one. */
 static void
@@ -23,6 +31,7 @@ settle_big_reads(Collector *c, guint32 index, guint64 n_pages)
 {
         for (guint32 i = collector_file_at(c, index)->big_reads; i;) {
                 const BigRead big = g_array_index(c->big_reads, BigRead, i - 1);
+                guint32 big_us = collector_use(c, big.use)->time_us;
 
                 if (n_pages && big.first < n_pages) {
                         guint64 last = MIN(big.last, n_pages - 1);
@@ -38,8 +47,8 @@ settle_big_reads(Collector *c, guint32 index, guint64 n_pages)
 
                                         if (page < big.first || page > last)
                                                 continue;
-                                        if (!used || chunk->first_us[bit] > big.time_us)
-                                                collector_set_used(chunk, bit, big.time_us,
+                                        if (!used || use_us(c, chunk, bit) > big_us)
+                                                collector_set_used(chunk, bit, big.use,
                                                                    PROFILE_CAUSE_READ);
                                 }
                         }
@@ -70,14 +79,14 @@ settle_pending(Collector *c, Chunk *chunk, guint64 n_pages, const CollectorAsk *
 
                 if (!vec[bit])
                         continue;
-                collector_set_used(chunk, bit, chunk->first_us[bit], PROFILE_CAUSE_MAP);
+                collector_set_used(chunk, bit, chunk->use[bit], PROFILE_CAUSE_MAP);
                 ends[0] = MIN(ends[0], bit);
                 ends[1] = bit;
         }
         if (!ask->folio || !c->options.faults_map_folios || ends[0] == CHUNK_PAGES)
                 return;
         for (guint i = 0; i < G_N_ELEMENTS(ends); i++) {
-                guint32 time_us = chunk->first_us[ends[i]];
+                guint32 use = chunk->use[ends[i]];
                 guint64 first, last;
 
                 ask->folio(base + ends[i], &first, &last, ask->data);
@@ -86,7 +95,7 @@ settle_pending(Collector *c, Chunk *chunk, guint64 n_pages, const CollectorAsk *
                         guint bit = (guint)(page % CHUNK_PAGES);
 
                         if (!(other->used & (1U << bit)))
-                                collector_set_used(other, bit, time_us, PROFILE_CAUSE_MAP);
+                                collector_set_used(other, bit, use, PROFILE_CAUSE_MAP);
                 }
         }
 }
@@ -123,10 +132,10 @@ collector_settle(Collector *c, guint index, guint64 size_bytes, const CollectorA
 
                 use.used_pages += (guint64)__builtin_popcount(chunk->used);
                 use.cached_before_pages +=
-                        (guint64)__builtin_popcount(chunk->used & (guint16)~chunk->added);
+                        (guint64)__builtin_popcount(chunk->used & (guint16)~chunk->missed);
                 for (guint16 used = chunk->used; used; used &= (guint16)(used - 1))
                         use.first_use_us =
-                                MIN(use.first_use_us, chunk->first_us[__builtin_ctz(used)]);
+                                MIN(use.first_use_us, use_us(c, chunk, (guint)__builtin_ctz(used)));
                 i = chunk->next;
         }
         collector_file_at(c, index)->settled = TRUE;
@@ -146,15 +155,19 @@ compare_runs(const void *a, const void *b)
 }
 
 static void
-add_runs(const Chunk *chunk, guint32 file, GArray *runs)
+add_runs(const Collector *c, const Chunk *chunk, guint32 file, GArray *runs)
 {
         Run run = {.n = 0};
 
         for (guint bit = 0; bit <= CHUNK_PAGES; bit++) {
                 gboolean used = bit < CHUNK_PAGES && (chunk->used & (1U << bit));
 
-                if (used && run.n && chunk->first_us[bit] == run.time_us &&
-                    collector_cause(chunk, bit) == run.cause) {
+                guint8 flags = bit < CHUNK_PAGES && (chunk->missed & (1U << bit))
+                                       ? PROFILE_RANGE_MISS
+                                       : PROFILE_RANGE_HIT;
+
+                if (used && run.n && chunk->use[bit] == run.use &&
+                    collector_cause(chunk, bit) == run.cause && flags == run.flags) {
                         run.n++;
                         continue;
                 }
@@ -162,18 +175,33 @@ add_runs(const Chunk *chunk, guint32 file, GArray *runs)
                         g_array_append_val(runs, run);
                 run.n = 0;
                 if (used)
-                        run = (Run){.time_us = chunk->first_us[bit],
+                        run = (Run){.time_us = use_us(c, chunk, bit),
                                     .file = file,
                                     .page = chunk->chunk * CHUNK_PAGES + bit,
+                                    .use = chunk->use[bit],
                                     .n = 1,
-                                    .cause = collector_cause(chunk, bit)};
+                                    .cause = (guint8)collector_cause(chunk, bit),
+                                    .flags = flags};
         }
+}
+
+/* A use may be spread over several runs; its stall counts with the first of them. */
+static guint32
+take_stall(const Use *use, guint32 number, guint8 *counted)
+{
+        guint8 bit = (guint8)(1U << (number % 8));
+
+        if (counted[number / 8] & bit)
+                return 0;
+        counted[number / 8] |= bit;
+        return use->stall_us;
 }
 
 void
 collector_ranges(Collector *c, const guint32 *profile_file, Profile *profile)
 {
         g_autoptr(GArray) runs = g_array_new(FALSE, FALSE, sizeof(Run));
+        g_autofree guint8 *counted = g_new0(guint8, c->n_uses / 8 + 1);
         guint64 page_bytes = profile->page_bytes;
         ProfileRange range = {0};
 
@@ -182,24 +210,31 @@ collector_ranges(Collector *c, const guint32 *profile_file, Profile *profile)
 
                 if (chunk->used && collector_file_at(c, chunk->file)->settled &&
                     profile_file[chunk->file] != G_MAXUINT32)
-                        add_runs(chunk, profile_file[chunk->file], runs);
+                        add_runs(c, chunk, profile_file[chunk->file], runs);
         }
         if (runs->len)
                 qsort(runs->data, runs->len, sizeof(Run), compare_runs);
 
         for (guint i = 0; i < runs->len; i++) {
                 const Run *run = &g_array_index(runs, Run, i);
+                const Use *use = collector_use(c, run->use);
                 guint64 offset = run->page * page_bytes;
+                guint32 stall_us = take_stall(use, run->use, counted);
 
                 if (range.length_bytes && range.file == run->file && range.cause == run->cause &&
+                    range.process == use->process && range.flags == run->flags &&
                     range.offset_bytes + range.length_bytes == offset) {
                         range.length_bytes += run->n * page_bytes;
+                        range.stall_us += MIN(stall_us, G_MAXUINT32 - range.stall_us);
                         continue;
                 }
                 if (range.length_bytes)
                         g_array_append_val(profile->ranges, range);
                 range = (ProfileRange){.file = run->file,
                                        .cause = run->cause,
+                                       .flags = run->flags,
+                                       .process = use->process,
+                                       .stall_us = stall_us,
                                        .offset_bytes = offset,
                                        .length_bytes = run->n * page_bytes,
                                        .first_use_us = run->time_us};

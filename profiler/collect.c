@@ -46,6 +46,11 @@ collector_new(const CollectorOptions *options)
         c->n_chunk_slots = 4096;
         c->chunk_slots = g_new0(guint32, c->n_chunk_slots);
         c->big_reads = g_array_new(FALSE, FALSE, sizeof(BigRead));
+        c->use_slabs = g_ptr_array_new_with_free_func(g_free);
+        c->processes = process_table_new();
+        c->thread_states = g_array_new(FALSE, TRUE, sizeof(ThreadState));
+        c->accesses = g_array_new(FALSE, FALSE, sizeof(ThreadAccess));
+        c->marks = g_array_new(FALSE, FALSE, sizeof(CollectedMark));
         c->huge_order = g_bit_nth_msf((gulong)sysconf(_SC_PAGESIZE) / sizeof(guint64), -1);
         c->block_devices =
                 g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, block_device_free);
@@ -63,6 +68,13 @@ collector_free(Collector *c)
         g_ptr_array_unref(c->slabs);
         g_free(c->chunk_slots);
         g_array_unref(c->big_reads);
+        g_ptr_array_unref(c->use_slabs);
+        process_table_free(c->processes);
+        g_array_unref(c->thread_states);
+        g_array_unref(c->accesses);
+        for (guint i = 0; i < c->marks->len; i++)
+                g_free(g_array_index(c->marks, CollectedMark, i).text);
+        g_array_unref(c->marks);
         g_hash_table_unref(c->block_devices);
         g_hash_table_unref(c->mounted);
         g_free(c);
@@ -178,7 +190,6 @@ collector_find_chunk(Collector *c, guint32 file, guint64 number)
                 g_ptr_array_add(c->slabs, g_new(Chunk, SLAB_CHUNKS));
         chunk = collector_chunk_at(c, c->n_chunks++);
         memset(chunk, 0, sizeof *chunk);
-        memset(chunk->first_us, 0xff, sizeof chunk->first_us);
         chunk->chunk = number;
         chunk->file = file;
         chunk->next = collector_file_at(c, file)->chunks;
@@ -190,9 +201,37 @@ collector_find_chunk(Collector *c, guint32 file, guint64 number)
         return chunk;
 }
 
+/* The use that the event at hand makes. */
+static guint32
+event_use(Collector *c)
+{
+        if (c->event_use)
+                return c->event_use;
+        if (c->n_uses % SLAB_USES == 0)
+                g_ptr_array_add(c->use_slabs, g_new(Use, SLAB_USES));
+        c->event_use = ++c->n_uses;
+        *collector_use(c, c->event_use) =
+                (Use){.time_us = c->event_us, .process = c->event_process};
+        return c->event_use;
+}
+
+/* Pages that come in for a read or fault of the thread that is still going on. */
+static void
+mark_missed(Chunk *chunk, guint16 pages, guint32 open_use)
+{
+        if (!open_use)
+                return;
+        for (; pages; pages &= (guint16)(pages - 1)) {
+                guint bit = (guint)__builtin_ctz(pages);
+
+                if (chunk->use[bit] == open_use)
+                        chunk->missed |= (guint16)(1U << bit);
+        }
+}
+
 /* TRUE when a page became used (or pending) that was not so before. */
 static gboolean
-touch_chunk(Collector *c, Chunk *chunk, guint from, guint to, AccessKind kind, guint32 time_us)
+touch_chunk(Collector *c, Chunk *chunk, guint from, guint to, AccessKind kind, guint32 open_use)
 {
         guint16 want = (guint16)(((1U << (to + 1)) - 1) & ~((1U << from) - 1));
         gboolean counts_added = c->options.source == PROFILE_SOURCE_READ_IN || c->options.exact;
@@ -203,6 +242,7 @@ touch_chunk(Collector *c, Chunk *chunk, guint from, guint to, AccessKind kind, g
         case ACCESS_ADD:
                 /* A window that was mapped before cannot have held what only now came in. */
                 chunk->pending &= (guint16) ~(want & ~chunk->used);
+                mark_missed(chunk, want & chunk->used, open_use);
                 chunk->added |= want;
                 if (!counts_added)
                         return FALSE;
@@ -217,9 +257,9 @@ touch_chunk(Collector *c, Chunk *chunk, guint from, guint to, AccessKind kind, g
 
                 if (kind == ACCESS_MAP && !(chunk->added & (1U << bit))) {
                         chunk->pending |= (guint16)(1U << bit);
-                        chunk->first_us[bit] = time_us;
+                        chunk->use[bit] = event_use(c);
                 } else {
-                        collector_set_used(chunk, bit, time_us,
+                        collector_set_used(chunk, bit, event_use(c),
                                            kind == ACCESS_ADD     ? PROFILE_CAUSE_READ_IN
                                            : kind == ACCESS_READ  ? PROFILE_CAUSE_READ
                                            : kind == ACCESS_FAULT ? PROFILE_CAUSE_FAULT
@@ -233,7 +273,7 @@ touch_chunk(Collector *c, Chunk *chunk, guint from, guint to, AccessKind kind, g
                         guint bit = (guint)__builtin_ctz(known);
 
                         if (collector_cause(chunk, bit) == PROFILE_CAUSE_READ_IN)
-                                collector_set_used(chunk, bit, chunk->first_us[bit],
+                                collector_set_used(chunk, bit, chunk->use[bit],
                                                    kind == ACCESS_READ ? PROFILE_CAUSE_READ
                                                                        : PROFILE_CAUSE_FAULT);
                 }
@@ -242,7 +282,7 @@ touch_chunk(Collector *c, Chunk *chunk, guint from, guint to, AccessKind kind, g
 }
 
 static gboolean
-touch(Collector *c, guint32 file, guint64 first, guint64 last, AccessKind kind, guint32 time_us)
+touch(Collector *c, guint32 file, guint64 first, guint64 last, AccessKind kind, guint32 open_use)
 {
         gboolean new_page = FALSE;
 
@@ -253,20 +293,19 @@ touch(Collector *c, guint32 file, guint64 first, guint64 last, AccessKind kind, 
                                 first > base ? (guint)(first - base) : 0,
                                 last < base + CHUNK_PAGES - 1 ? (guint)(last - base)
                                                               : CHUNK_PAGES - 1,
-                                kind, time_us))
+                                kind, open_use))
                         new_page = TRUE;
         }
         return new_page;
 }
 
 static gboolean
-add_big_read(Collector *c, guint32 file, const AccessEvent *event, guint32 time_us)
+add_big_read(Collector *c, guint32 file, const AccessEvent *event)
 {
         FileEntry *entry = collector_file_at(c, file);
         BigRead big = {
                 .first = event->first,
                 .last = event->last,
-                .time_us = time_us,
                 .next = entry->big_reads,
         };
 
@@ -277,6 +316,7 @@ add_big_read(Collector *c, guint32 file, const AccessEvent *event, guint32 time_
                 if (old->first <= big.first && big.last <= old->last)
                         return FALSE;
         }
+        big.use = event_use(c);
         g_array_append_val(c->big_reads, big);
         entry->big_reads = c->big_reads->len;
         return TRUE;
@@ -284,7 +324,7 @@ add_big_read(Collector *c, guint32 file, const AccessEvent *event, guint32 time_
 
 /* Remembers of which order the folio is that the pages came in with. */
 static void
-note_folio(Collector *c, guint32 file, const AccessEvent *event, guint32 time_us)
+note_folio(Collector *c, guint32 file, const AccessEvent *event)
 {
         guint order = (guint)g_bit_nth_msf((gulong)(event->last - event->first + 1), -1);
 
@@ -298,18 +338,18 @@ note_folio(Collector *c, guint32 file, const AccessEvent *event, guint32 time_us
         }
         /* Its mapping through the upper page table makes no event at all. */
         if (order >= c->huge_order)
-                touch(c, file, event->first, event->last, ACCESS_MAP, time_us);
+                touch(c, file, event->first, event->last, ACCESS_MAP, 0);
 }
 
 static void
-map_folio_of(Collector *c, guint32 file, guint64 page, guint32 time_us)
+map_folio_of(Collector *c, guint32 file, guint64 page)
 {
         const Chunk *chunk = collector_find_chunk(c, file, page / CHUNK_PAGES);
         guint order = chunk->cause[page % CHUNK_PAGES] >> CAUSE_BITS;
         guint64 first = page >> order << order;
 
         if (order > 0 && (order >= c->huge_order || c->options.faults_map_folios))
-                touch(c, file, first, first + ((guint64)1 << order) - 1, ACCESS_MAP, time_us);
+                touch(c, file, first, first + ((guint64)1 << order) - 1, ACCESS_MAP, 0);
 }
 
 static void
@@ -327,22 +367,43 @@ add_block_read(BlockDevice *device, const AccessEvent *event, guint64 time_us)
         }
 }
 
+/* A read, fault, window or addition of a file's pages. */
+static gboolean
+add_pages(Collector *c, const AccessEvent *event, guint32 index)
+{
+        FileEntry *file = collector_file_at(c, index);
+        guint32 open_use = 0;
+
+        if (event->kind == ACCESS_READ) {
+                /* One read(2) looks its whole rest up again after every few pages. */
+                if (event->first >= file->read_first && event->last <= file->read_last)
+                        return FALSE;
+                if (event->last - event->first >= BIG_READ_PAGES)
+                        return add_big_read(c, index, event);
+                file->read_first = event->first;
+                file->read_last = event->last;
+        }
+        if (event->kind == ACCESS_ADD)
+                open_use = collector_thread(c, event->tid, NULL)->open_use;
+        return touch(c, index, event->first, event->last, event->kind, open_use);
+}
+
 void
 collector_add(Collector *c, const AccessEvent *event)
 {
         guint64 time_us = event->time_ns > c->options.start_ns
                                   ? (event->time_ns - c->options.start_ns) / 1000
                                   : 0;
-        guint32 short_us = (guint32)MIN(time_us, NO_TIME - 1);
+        gboolean new_page;
         guint32 index;
-        FileEntry *file;
 
-        if (event->kind == ACCESS_EXEC) {
-                if (event->tid == c->options.gate_tid)
-                        c->gate_open = TRUE;
+        if (event->kind == ACCESS_EXEC && event->tid == c->options.gate_tid)
+                c->gate_open = TRUE;
+        if (event->kind > ACCESS_MAP && event->kind != ACCESS_RA) {
+                collector_add_task(c, event, time_us);
                 return;
         }
-        if (event->kind > ACCESS_MAP || event->last < event->first)
+        if (event->kind != ACCESS_RA && event->last < event->first)
                 return;
         if (!c->gate_open && event->tid == c->options.gate_tid &&
             (event->kind == ACCESS_FAULT || event->kind == ACCESS_MAP))
@@ -354,37 +415,32 @@ collector_add(Collector *c, const AccessEvent *event)
                 guint64 dev = event->dev;
 
                 if (device && !g_hash_table_contains(c->mounted, &dev)) {
-                        add_block_read(device, event, time_us);
+                        if (event->kind != ACCESS_RA)
+                                add_block_read(device, event, time_us);
                         return;
                 }
         }
 
         index = find_file(c, event->dev, event->inode, time_us);
-        file = collector_file_at(c, index);
-        if (event->kind == ACCESS_READ) {
-                /* One read(2) looks its whole rest up again after every few pages. */
-                if (event->first >= file->read_first && event->last <= file->read_last)
-                        return;
-                if (event->last - event->first >= BIG_READ_PAGES) {
-                        if (add_big_read(c, index, event, short_us))
-                                c->last_new_us = time_us;
-                        return;
-                }
-                file->read_first = event->first;
-                file->read_last = event->last;
-        }
-        if (touch(c, index, event->first, event->last, event->kind, short_us))
+        c->event_use = 0;
+        c->event_us = (guint32)MIN(time_us, NO_TIME - 1);
+        collector_note_event(c, event, index);
+        if (event->kind == ACCESS_RA)
+                return;
+        new_page = add_pages(c, event, index);
+        if (new_page)
                 c->last_new_us = time_us;
+        collector_note_use(c, event, index, new_page);
         if (c->options.exact)
                 return;
         if (event->kind == ACCESS_ADD)
-                note_folio(c, index, event, short_us);
+                note_folio(c, index, event);
         if (event->kind != ACCESS_MAP && event->kind != ACCESS_FAULT)
                 return;
         /* Folios in the middle of the window lie inside it. */
-        map_folio_of(c, index, event->first, short_us);
+        map_folio_of(c, index, event->first);
         if (event->last != event->first)
-                map_folio_of(c, index, event->last, short_us);
+                map_folio_of(c, index, event->last);
 }
 
 guint64

@@ -17,7 +17,11 @@
  * With source "read-in" only additions to the page cache are seen, and each counts as used. `exact`
  * (the kernel's readahead is off) lets additions count beside the used-page events.
  *
- * Invariants: memory grows with the pages touched (about 7 bytes each), not with the events; each
+ * Cached or not: a page was read from the disk when it was added before its first use, or for it
+ * (the addition comes after the fault that asks for it, and in the course of a long read). All else
+ * was there.
+ *
+ * Invariants: memory grows with the pages touched (about 8 bytes each), not with the events; each
  * event costs a hash look-up or less; a read that asks for more than 512 pages is kept as one
  * record and cut to the file's size at the end, so that a huge buffer on a small file costs
  * nothing.
@@ -63,6 +67,7 @@ typedef struct {
         gboolean exact;
         gboolean faults_map_folios; /* Linux 6.18 and later */
         guint64 start_ns;           /* events before count as this moment */
+        gboolean log_accesses;      /* remember which thread was at which file, for waits */
         gint32 gate_tid; /* until this thread's ACCESS_EXEC its faults and windows are ours, not
                             the command's; 0 = no gate */
 } CollectorOptions;
@@ -119,9 +124,17 @@ CollectedUse collector_settle(Collector *collector, guint index, guint64 size_by
                               const CollectorAsk *ask);
 
 /* Appends the used pages of settled files to profile->ranges in order of first use; pages used one
- * after the other, adjacent forward in one file and of the same cause become one range.
+ * after the other by one process, adjacent forward in one file, of the same cause, all cached
+ * or all read from the disk become one range.
  * profile_file[i] is the index in profile->files of collected file i, G_MAXUINT32 = leave out. */
 void collector_ranges(Collector *collector, const guint32 *profile_file, Profile *profile);
+
+/* Fills processes and marks of the profile and what is known of its files' last use. After
+ * collector_ranges(). */
+void collector_causes(Collector *collector, const guint32 *profile_file, Profile *profile);
+
+/* Who was seen so far; those that ran before may be told to it. Borrowed. */
+struct ProcessTable *collector_processes(Collector *collector);
 
 /* One read of the block device's own mapping. */
 typedef struct {
