@@ -1,394 +1,362 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * import: make a profile from somebody else's list. Format "list": one path a line ('#' and empty
- * lines are comments), or with --null each ended by NUL.
- *
- * Symbolic links are followed (inside --root) and their target is recorded, once. Each entry is
- * looked at through an O_PATH descriptor before anything is opened, so that no FIFO, socket or
- * device in a list can hold it up. What cannot be taken is counted and named; the rest goes on.
+ * import: make a profile from somebody else's list, log or pack. The format's parser
+ * (profiler/import-*.c) takes the bytes apart, profiler/resolve.c looks the names up. What cannot
+ * be taken is counted and named; the rest goes on.
  */
 #include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/fs.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/fd.h"
-#include "common/file.h"
 #include "common/json.h"
+#include "common/progress.h"
 #include "common/quote.h"
 #include "common/state.h"
-#include "measure/device.h"
-#include "measure/metadata.h"
-#include "measure/mounts.h"
+#include "profiler/import.h"
+#include "profiler/resolve.h"
 
-#define LIST_BYTES_MAX (1ULL << 30)
+/* Of lists and packs, which are taken in whole; strace logs are read in pieces. */
+#define INPUT_BYTES_MAX (1ULL << 30)
+#define PIECE_BYTES (1 << 20)
+
+typedef gboolean (*ParseFunc)(ImportList *list, const char *data, gsize size, GError **error);
+
+static const struct {
+        const char *name;
+        ParseFunc parse; /* NULL = list or strace */
+        ProfileSource source;
+} formats[] = {
+        {"list", NULL, PROFILE_SOURCE_OPENS},
+        {"strace", NULL, PROFILE_SOURCE_OPENS},
+        {"e4rat", import_parse_e4rat, PROFILE_SOURCE_OPENS},
+        {"ureadahead", import_parse_ureadahead, PROFILE_SOURCE_READ_IN},
+        {"systemd-readahead", import_parse_systemd, PROFILE_SOURCE_READ_IN},
+};
 
 typedef struct {
         const Cli *cli;
+        guint format; /* index into formats */
+        const char *file, *cwd;
+        ImportList *list;
         Profile *profile;
-        GPtrArray *mounts, *skipped;
-        GHashTable *fs_of_mount; /* Mount * -> index + 1 */
-        GHashTable *seen;        /* "dev:inode" */
-        int root_fd;
+        ResolveResult result;
 } Import;
 
-/* Reading one of these costs no disk, or is no reading at all. */
 static gboolean
-is_memory(const char *type)
+is_format(const Import *import, const char *name)
 {
-        static const char *const types[] = {"tmpfs",     "ramfs",    "devtmpfs",   "proc",
-                                            "sysfs",     "devpts",   "cgroup2",    "cgroup",
-                                            "debugfs",   "tracefs",  "securityfs", "mqueue",
-                                            "hugetlbfs", "configfs", "efivarfs",   "bpf"};
-
-        for (guint i = 0; i < G_N_ELEMENTS(types); i++)
-                if (strcmp(type, types[i]) == 0)
-                        return TRUE;
-        return FALSE;
+        return strcmp(formats[import->format].name, name) == 0;
 }
 
-static void
-skip(Import *import, const char *path, const char *reason)
-{
-        g_ptr_array_add(import->skipped, skipped_new(path, "%s", reason));
-}
-
-/* Follows links, below --root where there is one. */
+/* A regular file, a pipe, or standard input for "-". A FIFO without a writer is not waited for. */
 static int
-resolve(const Import *import, const char *path)
+open_input(const char *file, guint64 *ret_bytes, GError **error)
 {
-        struct open_how how = {
-                .flags = O_PATH | O_CLOEXEC,
-                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-        };
-        int fd;
+        auto_fd int fd = strcmp(file, "-") == 0
+                                 ? dup(STDIN_FILENO)
+                                 : open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        struct stat st;
 
-        if (import->root_fd < 0)
-                return open(path, O_PATH | O_CLOEXEC);
-        do
-                fd = (int)syscall(SYS_openat2, import->root_fd, path, &how, sizeof how);
-        while (fd < 0 && (errno == EAGAIN || errno == EINTR));
-        return fd;
-}
-
-/* The index of the mount's file system in the profile, or -1: one line a file system that is none.
- */
-static gint64
-fs_index(Import *import, Mount *mount)
-{
-        gpointer known = g_hash_table_lookup(import->fs_of_mount, mount);
-        gint64 index = -1;
-
-        if (known)
-                return (gint64)GPOINTER_TO_INT(known) - 2;
-        if (is_memory(mount->type)) {
-                skip(import, mount->dir, "a file system in memory, its files are left out");
-        } else {
-                const char *uuid = mount_uuid(mount);
-
-                for (guint i = 0; i < import->profile->fs->len && index < 0; i++) {
-                        const ProfileFs *fs = &g_array_index(import->profile->fs, ProfileFs, i);
-
-                        if (strcmp(fs->uuid, uuid) == 0 && strcmp(fs->type, mount->type) == 0)
-                                index = i;
-                }
-                if (index < 0)
-                        index = profile_add_fs(import->profile, uuid, mount->type, 0);
+        if (fd < 0 || fstat(fd, &st) < 0) {
+                error_set_errno(error, COMMON_ERROR_INPUT, errno, "cannot read", file);
+                return -1;
         }
-        g_hash_table_insert(import->fs_of_mount, mount, GINT_TO_POINTER((gint)index + 2));
-        return index;
-}
-
-static const char *
-type_name(mode_t mode)
-{
-        switch (mode & S_IFMT) {
-        case S_IFDIR: return "a folder, not a file";
-        case S_IFIFO: return "a FIFO, not a file";
-        case S_IFSOCK: return "a socket, not a file";
-        case S_IFCHR:
-        case S_IFBLK: return "a device, not a file";
-        default: return "not a regular file";
+        if (strcmp(file, "-") != 0 && !S_ISREG(st.st_mode)) {
+                error_set_errno(error, COMMON_ERROR_INPUT, S_ISDIR(st.st_mode) ? EISDIR : ENODEV,
+                                "cannot read", file);
+                return -1;
         }
+        *ret_bytes = S_ISREG(st.st_mode) ? (guint64)st.st_size : 0;
+        return fd_steal(&fd);
 }
 
-/* The generation number of the file, 0 where the file system has none. Also finds out whether the
- * file may be read at all. */
+/* Hands the input on in pieces. */
 static gboolean
-read_generation(int path_fd, guint32 *ret)
+read_pieces(const Import *import, void (*take)(gpointer data, const char *bytes, gsize size),
+            gpointer data, GError **error)
 {
-        g_autofree gchar *link = g_strdup_printf("/proc/self/fd/%d", path_fd);
-        auto_fd int fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        long generation = 0;
+        g_autofree char *buffer = g_malloc(PIECE_BYTES);
+        guint64 total = 0, done = 0;
+        auto_fd int fd = open_input(import->file, &total, error);
+        g_autoptr(Progress) progress =
+                progress_new("reading", !import->cli->quiet && !import->cli->json);
 
         if (fd < 0)
                 return FALSE;
-        *ret = ioctl(fd, FS_IOC_GETVERSION, &generation) == 0 ? (guint32)generation : 0;
+        for (;;) {
+                ssize_t got = read(fd, buffer, PIECE_BYTES);
+
+                if (cli_interrupted) {
+                        g_set_error_literal(error, COMMON_ERROR, COMMON_ERROR_INTERRUPTED,
+                                            "interrupted, nothing saved");
+                        return FALSE;
+                }
+                if (got < 0 && errno == EINTR)
+                        continue;
+                if (got < 0) {
+                        error_set_errno(error, COMMON_ERROR_INPUT, errno, "cannot read",
+                                        import->file);
+                        return FALSE;
+                }
+                if (got == 0)
+                        return TRUE;
+                take(data, buffer, (gsize)got);
+                done += (guint64)got;
+                progress_update(progress, done, total, "bytes");
+        }
+}
+
+typedef struct {
+        GByteArray *all;
+        gboolean too_large;
+} Whole;
+
+static void
+take_whole(gpointer data, const char *bytes, gsize size)
+{
+        Whole *whole = data;
+
+        if (whole->too_large || whole->all->len + (guint64)size > INPUT_BYTES_MAX)
+                whole->too_large = TRUE;
+        else
+                g_byte_array_append(whole->all, (const guint8 *)bytes, (guint)size);
+}
+
+static void
+take_strace(gpointer data, const char *bytes, gsize size)
+{
+        strace_import_feed(data, bytes, size);
+}
+
+static gboolean
+parse(Import *import, GError **error)
+{
+        g_autoptr(GByteArray) all = g_byte_array_new();
+        Whole whole = {.all = all};
+        const char *data;
+
+        if (is_format(import, "strace")) {
+                g_autoptr(StraceImport) strace = strace_import_new(import->list, import->cwd);
+
+                return read_pieces(import, take_strace, strace, error) &&
+                       strace_import_finish(strace, error);
+        }
+        if (!read_pieces(import, take_whole, &whole, error))
+                return FALSE;
+        if (whole.too_large) {
+                error_set_errno(error, COMMON_ERROR_INPUT, EFBIG, "cannot read", import->file);
+                return FALSE;
+        }
+        data = all->len ? (const char *)all->data : "";
+        if (formats[import->format].parse)
+                return formats[import->format].parse(import->list, data, all->len, error);
+        import_parse_list(import->list, data, all->len, import->cli->null);
         return TRUE;
 }
 
-static void
-add_file(Import *import, const char *listed, int fd, const struct stat *st)
+static guint64
+n_problems(const Import *import)
 {
-        g_autofree gchar *link = g_strdup_printf("/proc/self/fd/%d", fd);
-        guint64 order = import->profile->files->len;
-        g_autofree gchar *inside = NULL;
-        char path[PATH_MAX] = "";
-        ProfileFile file = {
-                .inode = st->st_ino,
-                .size_bytes = (guint64)st->st_size,
-                .mtime_ns = (gint64)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
-                .first_use_us = order,
-        };
-        ssize_t length = readlink(link, path, sizeof path - 1);
-        Mount *mount = length > 0 ? mount_find_path(import->mounts, path) : NULL;
-        gint64 fs;
+        guint64 n = 0;
 
-        if (!mount) {
-                skip(import, listed, "its place among the mounts is not known");
-                return;
-        }
-        fs = fs_index(import, mount);
-        if (fs < 0)
-                return;
-        inside = mount_path_inside(mount, path);
-        if (!inside) {
-                skip(import, listed, "its path inside the file system is not known");
-                return;
-        }
-        if (!read_generation(fd, &file.generation)) {
-                skip(import, listed, g_strerror(errno));
-                return;
-        }
-        file.fs = (guint32)fs;
-        file.path = inside;
-        profile_add_file(import->profile, &file);
-        if (st->st_size > 0) {
-                guint64 page = import->profile->page_bytes;
-                ProfileRange range = {
-                        .file = (guint32)order,
-                        .cause = PROFILE_CAUSE_OPEN,
-                        .length_bytes = ((guint64)st->st_size + page - 1) / page * page,
-                        .first_use_us = order,
-                };
-
-                g_array_append_val(import->profile->ranges, range);
-        }
+        for (guint i = 0; i < import->list->problems->len; i++)
+                n += g_array_index(import->list->problems, ImportProblem, i).count;
+        return n;
 }
 
 static void
-add_path(Import *import, const char *path)
+print_messages(const Import *import)
 {
-        auto_fd int fd = -1;
-        struct stat st;
-        gchar *key;
+        const ResolveResult *result = &import->result;
 
-        if (path[0] != '/') {
-                skip(import, path, "not an absolute path");
-                return;
-        }
-        fd = resolve(import, path);
-        if (fd < 0 || fstat(fd, &st) < 0) {
-                skip(import, path, g_strerror(errno));
-                return;
-        }
-        if (!S_ISREG(st.st_mode)) {
-                skip(import, path, type_name(st.st_mode));
-                return;
-        }
-        key = g_strdup_printf("%llx:%llx", (unsigned long long)st.st_dev,
-                              (unsigned long long)st.st_ino);
-        if (g_hash_table_add(import->seen, key))
-                add_file(import, path, fd, &st);
-}
+        cli_print_skipped(import->cli, result->skipped);
+        if (import->cli->verbose)
+                for (guint i = 0; i < result->left_out->len; i++) {
+                        const Skipped *entry = result->left_out->pdata[i];
+                        g_autofree gchar *quoted = path_quote(entry->path);
 
-static void
-add_list(Import *import, const char *data, gsize size)
-{
-        char end = import->cli->null ? '\0' : '\n';
-
-        while (size > 0 && !cli_interrupted) {
-                const char *stop = memchr(data, end, size);
-                gsize length = stop ? (gsize)(stop - data) : size;
-                g_autofree gchar *path = g_strndup(data, length);
-
-                data += length + (stop ? 1 : 0);
-                size -= length + (stop ? 1 : 0);
-                if (strlen(path) != length)
-                        skip(import, path, "holds a NUL: is the list one for --null?");
-                else if (length > 0 && (import->cli->null || path[0] != '#'))
-                        add_path(import, path);
-        }
-}
-
-static void
-add_metadata(Import *import)
-{
-        GHashTableIter iter;
-        gpointer mount_key, value;
-
-        g_hash_table_iter_init(&iter, import->fs_of_mount);
-        while (g_hash_table_iter_next(&iter, &mount_key, &value)) {
-                const Mount *mount = mount_key;
-                gint fs = GPOINTER_TO_INT(value) - 2;
-                g_autoptr(GError) error = NULL;
-                g_autoptr(Device) device = NULL;
-                g_autoptr(MetadataReader) reader = NULL;
-
-                if (fs < 0 || !g_str_has_prefix(mount->type, "ext"))
-                        continue;
-                device = device_load(mount->dev, &error);
-                reader = device ? metadata_reader_open(device->node, &error) : NULL;
-                if (reader) {
-                        g_array_index(import->profile->fs, ProfileFs, fs).block_bytes =
-                                metadata_reader_block_bytes(reader);
-                        metadata_compute(reader, import->profile, (guint32)fs, &error);
+                        cli_note(import->cli, "left out %s: %s", quoted, entry->reason);
                 }
-                if (error)
-                        cli_note(import->cli, "metadata is left out: %s", error->message);
+        for (guint i = 0; i < result->notes->len; i++)
+                cli_note(import->cli, "%s", (const char *)result->notes->pdata[i]);
+        if (result->replaced)
+                cli_note(import->cli,
+                         "%" G_GUINT64_FORMAT " files have another inode than in the recording: "
+                         "replaced since, taken as they are now",
+                         result->replaced);
+        for (guint i = 0; i < import->list->problems->len; i++) {
+                const ImportProblem *problem =
+                        &g_array_index(import->list->problems, ImportProblem, i);
+                g_autofree gchar *quoted = problem->example ? path_quote(problem->example) : NULL;
+
+                cli_note(import->cli, "not resolved: %" G_GUINT64_FORMAT " x %s%s%s",
+                         problem->count, problem->reason, quoted ? ", the first: " : "",
+                         quoted ? quoted : "");
         }
 }
 
 static gboolean
-print_result(const Import *import, GError **error)
+print_json(const Import *import, GError **error)
 {
         const Profile *p = import->profile;
-        g_autoptr(JsonBuilder) builder = NULL;
+        g_autoptr(JsonBuilder) builder = json_builder_new();
 
-        if (!import->cli->json) {
-                cli_print_skipped(import->cli, import->skipped);
-                if (!import->cli->quiet)
-                        printf("%s: %u files, %u metadata objects, %u entries skipped\n", p->name,
-                               p->files->len, p->meta->len, import->skipped->len);
-                return TRUE;
-        }
-        builder = json_builder_new();
         json_builder_begin_object(builder);
         json_add_string(builder, "name", p->name);
+        json_add_string(builder, "format", formats[import->format].name);
         json_add_string(builder, "source", profile_source_name(p->source));
         json_add_int(builder, "files", p->files->len);
         json_add_int(builder, "ranges", p->ranges->len);
         json_add_int(builder, "used_bytes", (gint64)profile_used_bytes(p));
         json_add_int(builder, "file_bytes", (gint64)profile_file_bytes(p));
         json_add_int(builder, "metadata_blocks", p->meta->len);
-        json_add_skipped(builder, "skipped", import->skipped);
+        json_add_int(builder, "processes", p->processes->len);
+        json_add_double(builder, "elapsed_ms", (double)p->elapsed_us / 1000);
+        if (is_format(import, "strace")) {
+                json_add_int(builder, "opens", (gint64)import->list->opens);
+                json_add_int(builder, "failed_opens", (gint64)import->list->failed);
+                json_add_int(builder, "directory_opens", (gint64)import->list->directories);
+                json_add_int(builder, "write_only_opens", (gint64)import->list->write_only);
+                json_add_int(builder, "not_file_opens", (gint64)import->list->not_files);
+        }
+        json_add_int(builder, "replaced", (gint64)import->result.replaced);
+        json_add_skipped(builder, "skipped", import->result.skipped);
+        json_add_skipped(builder, "left_out", import->result.left_out);
+        json_builder_set_member_name(builder, "unresolved");
+        json_builder_begin_array(builder);
+        for (guint i = 0; i < import->list->problems->len; i++) {
+                const ImportProblem *problem =
+                        &g_array_index(import->list->problems, ImportProblem, i);
+
+                json_builder_begin_object(builder);
+                json_add_string(builder, "reason", problem->reason);
+                json_add_int(builder, "count", (gint64)problem->count);
+                if (problem->example)
+                        json_add_path(builder, "example", problem->example);
+                json_builder_end_object(builder);
+        }
+        json_builder_end_array(builder);
         json_builder_end_object(builder);
         return json_print(builder, error);
 }
 
-/* The list whole: a regular file, or standard input for "-". */
-static GBytes *
-read_list(const char *file, GError **error)
+static gboolean
+print_result(const Import *import, GError **error)
 {
-        g_autoptr(GByteArray) all = NULL;
-        guint8 buffer[65536];
-        ssize_t got;
+        const Profile *p = import->profile;
 
-        if (strcmp(file, "-") != 0)
-                return file_read(file, LIST_BYTES_MAX, error);
-        all = g_byte_array_new();
-        while ((got = read(STDIN_FILENO, buffer, sizeof buffer)) != 0) {
-                if (got < 0 && errno == EINTR && !cli_interrupted)
-                        continue;
-                if (got < 0 || all->len + (guint64)got > LIST_BYTES_MAX) {
-                        error_set_errno(error, COMMON_ERROR_INPUT, got < 0 ? errno : EFBIG,
-                                        "cannot read the list from standard input", NULL);
-                        return NULL;
-                }
-                g_byte_array_append(all, buffer, (guint)got);
-        }
-        return g_byte_array_free_to_bytes(g_steal_pointer(&all));
+        if (import->cli->json)
+                return print_json(import, error);
+        print_messages(import);
+        if (!import->cli->quiet)
+                printf("%s: %u files, %u ranges, %u metadata objects, %u entries skipped, "
+                       "%" G_GUINT64_FORMAT " not resolved\n",
+                       p->name, p->files->len, p->ranges->len, p->meta->len,
+                       import->result.skipped->len, n_problems(import));
+        return TRUE;
 }
 
 static gboolean
-import_list(Import *import, const char *file, GError **error)
+import_file(Import *import, GError **error)
 {
-        g_autoptr(GBytes) list = read_list(file, error);
+        const ResolveOptions options = {
+                .root = import->cli->root,
+                .trace = is_format(import, "strace"),
+                .interrupted = &cli_interrupted,
+        };
         g_autofree gchar *path = NULL;
-        const char *data;
-        gsize size;
 
-        if (!list)
+        if (!parse(import, error) ||
+            !resolve_profile(import->list, &options, import->profile, &import->result, error))
                 return FALSE;
-        import->mounts = mount_table_load(error);
-        if (!import->mounts)
-                return FALSE;
-        if (import->cli->root) {
-                import->root_fd = open(import->cli->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-                if (import->root_fd < 0) {
-                        error_set_errno(error, COMMON_ERROR_USAGE, errno, "cannot open",
-                                        import->cli->root);
-                        return FALSE;
-                }
-        }
-        data = g_bytes_get_data(list, &size);
-        add_list(import, data, size);
-        if (cli_interrupted) {
-                g_set_error_literal(error, COMMON_ERROR, COMMON_ERROR_INTERRUPTED,
-                                    "interrupted, nothing saved");
-                return FALSE;
-        }
         if (import->profile->files->len == 0) {
-                cli_print_skipped(import->cli, import->skipped);
+                print_messages(import);
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_INPUT,
-                            "the list names no file that can be taken (%u skipped); nothing saved",
-                            import->skipped->len);
+                            "it names no file that can be taken (%u skipped, %" G_GUINT64_FORMAT
+                            " not resolved); nothing saved",
+                            import->result.skipped->len, n_problems(import));
                 return FALSE;
         }
-        add_metadata(import);
+        import->profile->complete = n_problems(import) == 0;
+        import->profile->lost_events = n_problems(import);
         path = state_profile_path(import->cli->state, import->profile->name);
         return state_prepare(import->cli->state, error) &&
                profile_save(import->profile, path, error);
 }
 
+/* The name of the profile when none is given: that of the file, without its last extension. */
+static gchar *
+name_from_file(const char *file)
+{
+        g_autofree gchar *base = g_path_get_basename(file);
+        gchar *dot = strrchr(base, '.');
+
+        if (strcmp(file, "-") == 0)
+                return NULL;
+        if (dot && dot != base)
+                *dot = '\0';
+        return profile_name_from_command(base);
+}
+
 int
 cmd_import(Cli *cli, int argc, char **argv)
 {
-        g_autofree gchar *name = NULL, *format = NULL;
+        g_autofree gchar *name = NULL, *format = NULL, *cwd = NULL;
         g_autoptr(GError) error = NULL;
-        Import import = {.cli = cli, .root_fd = -1};
+        Import import = {.cli = cli, .format = G_N_ELEMENTS(formats)};
         const GOptionEntry entries[] = {
-                {"format", 0, 0, G_OPTION_ARG_STRING, &format, "list: a path a line", "F"},
-                {"name", 0, 0, G_OPTION_ARG_STRING, &name, "Name of the profile", "N"},
+                {"format", 0, 0, G_OPTION_ARG_STRING, &format,
+                 "list, strace, e4rat, ureadahead or systemd-readahead", "F"},
+                {"name", 0, 0, G_OPTION_ARG_STRING, &name,
+                 "Name of the profile (default: from FILE)", "N"},
+                {"cwd", 0, 0, G_OPTION_ARG_FILENAME, &cwd,
+                 "strace: the folder in which the traced command was started", "DIR"},
                 {NULL, 0, 0, 0, NULL, NULL, NULL},
         };
         int status;
 
         if (!cli_parse(cli, &argc, &argv, entries, "FILE", FALSE, &error))
                 return cli_fail(cli, error);
-        if (!format || strcmp(format, "list") != 0)
-                return cli_usage(cli, "--format list is the one format there is so far");
+        for (guint i = 0; format && i < G_N_ELEMENTS(formats); i++)
+                if (strcmp(format, formats[i].name) == 0)
+                        import.format = i;
+        if (import.format == G_N_ELEMENTS(formats))
+                return cli_usage(cli, "--format wants list, strace, e4rat, ureadahead or "
+                                      "systemd-readahead");
+        if (argc != 2)
+                return cli_usage(cli, "which file? headstart import --format F --name N FILE");
+        if (cwd && (cwd[0] != '/' || !is_format(&import, "strace")))
+                return cli_usage(cli, cwd[0] != '/' ? "--cwd wants an absolute path"
+                                                    : "--cwd is for --format strace");
+        if (cli->null && !is_format(&import, "list"))
+                return cli_usage(cli, "--null is for --format list");
+        if (!name)
+                name = name_from_file(argv[1]);
         if (!name || !profile_name_valid(name))
                 return cli_usage(cli, "--name wants letters, digits and ._+@:- only, at most 100");
-        if (argc != 2)
-                return cli_usage(cli, "which list? headstart import --format list --name N FILE");
 
+        import.file = argv[1];
+        import.cwd = cwd;
         import.profile = profile_new(name);
         import.profile->created_us = g_get_real_time();
-        import.profile->source = PROFILE_SOURCE_OPENS;
-        import.profile->complete = TRUE;
+        import.profile->source = formats[import.format].source;
         import.profile->page_bytes = (guint32)sysconf(_SC_PAGESIZE);
-        import.skipped = g_ptr_array_new_with_free_func(skipped_free);
-        import.fs_of_mount = g_hash_table_new(NULL, NULL);
-        import.seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-        if (import_list(&import, argv[1], &error) && print_result(&import, &error))
-                status = import.skipped->len > 0 ? EXIT_STATUS_PARTIAL : EXIT_STATUS_DONE;
+        import.list = import_list_new(import.profile->page_bytes);
+        resolve_result_init(&import.result);
+        if (import_file(&import, &error) && print_result(&import, &error))
+                status = import.result.skipped->len > 0 || n_problems(&import) > 0
+                                 ? EXIT_STATUS_PARTIAL
+                                 : EXIT_STATUS_DONE;
         else
                 status = cli_fail(cli, error);
-        g_hash_table_unref(import.fs_of_mount);
-        g_hash_table_unref(import.seen);
-        g_ptr_array_unref(import.skipped);
-        g_clear_pointer(&import.mounts, g_ptr_array_unref);
+        resolve_result_clear(&import.result);
+        import_list_free(import.list);
         profile_free(import.profile);
-        fd_close(&import.root_fd);
         return status;
 }
