@@ -28,7 +28,7 @@ typedef struct {
 } Header;
 
 /* name, argv, created, source, flags, lost, unnamed, elapsed, cpu, warm, page; fs; files; ranges;
- * meta; processes; waits; marks */
+ * meta; processes; waits; marks; changing files */
 #define FS_TYPE "a(ayayu)"
 #define FILES_TYPE "a(uutttttxuay)"
 #define RANGES_TYPE "a(uqquuttt)"
@@ -38,7 +38,7 @@ typedef struct {
 #define MARKS_TYPE "a(tuay)"
 #define BODY_FORMAT                                                                                \
         "(ayaayxuutttttu" FS_TYPE FILES_TYPE RANGES_TYPE META_TYPE PROCESSES_TYPE WAITS_TYPE       \
-                MARKS_TYPE ")"
+                MARKS_TYPE FILES_TYPE ")"
 
 #define FLAG_EXACT (1U << 0)
 #define FLAG_COMPLETE (1U << 1)
@@ -65,13 +65,13 @@ fs_build(const Profile *profile)
 }
 
 static GVariant *
-files_build(const Profile *profile)
+files_build(const GArray *files)
 {
         GVariantBuilder builder;
 
         g_variant_builder_init(&builder, G_VARIANT_TYPE(FILES_TYPE));
-        for (guint i = 0; i < profile->files->len; i++) {
-                const ProfileFile *f = &g_array_index(profile->files, ProfileFile, i);
+        for (guint i = 0; i < files->len; i++) {
+                const ProfileFile *f = &g_array_index(files, ProfileFile, i);
 
                 g_variant_builder_add(&builder, "(uutttttxu@ay)", f->fs, f->generation, f->inode,
                                       f->size_bytes, f->first_use_us, f->opened_us, f->last_use_us,
@@ -167,14 +167,15 @@ body_build(const Profile *profile)
         g_variant_builder_init(&argv, G_VARIANT_TYPE("aay"));
         for (guint i = 0; i < profile->argv->len; i++)
                 g_variant_builder_add_value(&argv, bytes_variant(profile->argv->pdata[i]));
-        return g_variant_new("(@ayaayxuutttttu@" FS_TYPE "@" FILES_TYPE "@" RANGES_TYPE
-                             "@" META_TYPE "@" PROCESSES_TYPE "@" WAITS_TYPE "@" MARKS_TYPE ")",
-                             bytes_variant(profile->name), &argv, profile->created_us,
-                             (guint32)profile->source, flags, profile->lost_events,
-                             profile->unnamed_files, profile->elapsed_us, profile->cpu_us,
-                             profile->warm_us, profile->page_bytes, fs_build(profile),
-                             files_build(profile), ranges_build(profile), meta_build(profile),
-                             processes_build(profile), waits_build(profile), marks_build(profile));
+        return g_variant_new(
+                "(@ayaayxuutttttu@" FS_TYPE "@" FILES_TYPE "@" RANGES_TYPE "@" META_TYPE
+                "@" PROCESSES_TYPE "@" WAITS_TYPE "@" MARKS_TYPE "@" FILES_TYPE ")",
+                bytes_variant(profile->name), &argv, profile->created_us, (guint32)profile->source,
+                flags, profile->lost_events, profile->unnamed_files, profile->elapsed_us,
+                profile->cpu_us, profile->warm_us, profile->page_bytes, fs_build(profile),
+                files_build(profile->files), ranges_build(profile), meta_build(profile),
+                processes_build(profile), waits_build(profile), marks_build(profile),
+                files_build(profile->changing));
 }
 
 static GBytes *
@@ -235,7 +236,7 @@ take_bytes(GVariant *tuple, gsize child)
 }
 
 static gboolean
-files_parse(GVariant *files, Profile *profile)
+files_parse(GVariant *files, GArray *ret)
 {
         gsize n = g_variant_n_children(files);
 
@@ -252,7 +253,7 @@ files_parse(GVariant *files, Profile *profile)
                 g_variant_get_child(t, 6, "t", &f.last_use_us);
                 g_variant_get_child(t, 7, "x", &f.mtime_ns);
                 g_variant_get_child(t, 8, "u", &f.flags);
-                g_array_append_val(profile->files, f);
+                g_array_append_val(ret, f);
                 if (!f.path)
                         return FALSE;
         }
@@ -359,6 +360,7 @@ body_parse(GVariant *body, Profile *profile)
         g_autoptr(GVariant) processes = g_variant_get_child_value(body, 15);
         g_autoptr(GVariant) waits = g_variant_get_child_value(body, 16);
         g_autoptr(GVariant) marks = g_variant_get_child_value(body, 17);
+        g_autoptr(GVariant) changing = g_variant_get_child_value(body, 18);
         guint32 source, flags;
         gsize n;
 
@@ -398,8 +400,8 @@ body_parse(GVariant *body, Profile *profile)
                         return FALSE;
         }
         fixed_parse(ranges, meta, waits, profile);
-        return files_parse(files, profile) && processes_parse(processes, profile) &&
-               marks_parse(marks, profile);
+        return files_parse(files, profile->files) && processes_parse(processes, profile) &&
+               marks_parse(marks, profile) && files_parse(changing, profile->changing);
 }
 
 static Profile *
@@ -415,12 +417,17 @@ profile_parse(GBytes *bytes, GError **error)
 
         if (size < sizeof header || memcmp(data, MAGIC, 8) != 0) {
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_INPUT,
-                            size < sizeof header && memcmp(data, MAGIC, MIN(size, 8)) == 0
+                            size > 0 && size < sizeof header && memcmp(data, MAGIC, MIN(size, 8)) == 0
                                     ? "the profile is cut off"
                                     : "not a headstart profile");
                 return NULL;
         }
         memcpy(&header, data, sizeof header);
+        if (header.version == 0) {
+                g_set_error(error, COMMON_ERROR, COMMON_ERROR_INPUT,
+                            "the profile is damaged (format 0)");
+                return NULL;
+        }
         if (GUINT32_FROM_LE(header.version) != VERSION) {
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_INPUT,
                             "made by a newer headstart (format %u, this one reads up to %u)",

@@ -50,6 +50,8 @@ profile_new(const char *name)
         g_array_set_clear_func(profile->fs, fs_clear);
         profile->files = g_array_new(FALSE, TRUE, sizeof(ProfileFile));
         g_array_set_clear_func(profile->files, file_clear);
+        profile->changing = g_array_new(FALSE, TRUE, sizeof(ProfileFile));
+        g_array_set_clear_func(profile->changing, file_clear);
         profile->ranges = g_array_new(FALSE, TRUE, sizeof(ProfileRange));
         profile->meta = g_array_new(FALSE, TRUE, sizeof(ProfileMeta));
         profile->processes = g_array_new(FALSE, TRUE, sizeof(ProfileProcess));
@@ -69,6 +71,7 @@ profile_free(Profile *profile)
         g_ptr_array_unref(profile->argv);
         g_array_unref(profile->fs);
         g_array_unref(profile->files);
+        g_array_unref(profile->changing);
         g_array_unref(profile->ranges);
         g_array_unref(profile->meta);
         g_array_unref(profile->processes);
@@ -365,7 +368,7 @@ profile_validate(const Profile *profile, GError **error)
             (profile->page_bytes & (profile->page_bytes - 1)))
                 INVALID("a page of %u bytes", profile->page_bytes);
         if (profile->files->len > PROFILE_FILES_MAX || profile->ranges->len > PROFILE_RANGES_MAX ||
-            profile->meta->len > PROFILE_RANGES_MAX ||
+            profile->changing->len > PROFILE_FILES_MAX || profile->meta->len > PROFILE_RANGES_MAX ||
             profile->processes->len > PROFILE_FILES_MAX ||
             profile->waits->len > PROFILE_RANGES_MAX || profile->marks->len > PROFILE_FILES_MAX)
                 INVALID("too many files, ranges or metadata objects");
@@ -388,6 +391,12 @@ profile_validate(const Profile *profile, GError **error)
                 if (file->first_use_us < last_us)
                         INVALID("file %u is out of order", i);
                 last_us = file->first_use_us;
+        }
+        for (guint i = 0; i < profile->changing->len; i++) {
+                const ProfileFile *file = &g_array_index(profile->changing, ProfileFile, i);
+
+                if (file->fs >= profile->fs->len || !path_valid(file->path))
+                        INVALID("changing file %u is not valid", i);
         }
         for (guint i = 0; i < profile->meta->len; i++) {
                 const ProfileMeta *meta = &g_array_index(profile->meta, ProfileMeta, i);

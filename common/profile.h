@@ -15,7 +15,8 @@
  *  - offset + length does not exceed G_MAXINT64;
  *  - processes come after their parents; what refers to a process or file refers to one that
  * exists, or to none; waits and marks are in order of time;
- *  - files are in order of first use; paths are absolute, without NUL, "." or ".." parts.
+ *  - files are in order of first use (those of `changing` in any); paths are absolute, without NUL,
+ * "." or ".." parts.
  */
 #pragma once
 
@@ -47,9 +48,12 @@ typedef struct {
 } ProfileFs;
 
 #define PROFILE_FILE_EXECUTED (1U << 0) /* a process executed it */
-#define PROFILE_FILE_LOW                                                                           \
-        (1U << 1) /* seen in some of the last recordings only: late in the order                   \
-                   */
+/* Not seen in the last start, but in one of the two before: late in the order. */
+#define PROFILE_FILE_LOW (1U << 1)
+/* Which of the last three starts used a file or a metadata object, in the flags of either: the bit
+ * at PROFILE_SEEN_SHIFT is the last start. None is set in a profile that was never merged. */
+#define PROFILE_SEEN_SHIFT 8
+#define PROFILE_SEEN_MASK (7U << PROFILE_SEEN_SHIFT)
 
 typedef struct {
         guint32 fs;         /* index into Profile.fs */
@@ -64,8 +68,9 @@ typedef struct {
         gchar *path;         /* bytes; absolute, inside the file system ("/usr/bin/x") */
 } ProfileFile;
 
-#define PROFILE_RANGE_MISS (1U << 0) /* it had to be read from the disk */
-#define PROFILE_RANGE_HIT (1U << 1)  /* it was cached; neither: not known */
+#define PROFILE_RANGE_MISS (1U << 0)  /* it had to be read from the disk */
+#define PROFILE_RANGE_HIT (1U << 1)   /* it was cached; neither: not known */
+#define PROFILE_RANGE_EXACT (1U << 2) /* learned with the kernel's readahead off */
 /* References that may be missing are numbers from 1 on: 1 = index 0; 0 = none, so that records that
  * are set to zero refer to nothing. */
 
@@ -153,10 +158,12 @@ typedef struct {
         guint64 warm_us; /* a start that reads next to nothing from a disk, from exec to its end;
                             0 = none was recorded */
         guint32 page_bytes;
-        GArray *fs;        /* ProfileFs */
-        GArray *files;     /* ProfileFile */
-        GArray *ranges;    /* ProfileRange */
-        GArray *meta;      /* ProfileMeta */
+        GArray *fs;       /* ProfileFs */
+        GArray *files;    /* ProfileFile */
+        GArray *changing; /* ProfileFile, without ranges: left out because every start found another
+                             inode, size or time; kept to be compared again */
+        GArray *ranges;   /* ProfileRange */
+        GArray *meta;     /* ProfileMeta */
         GArray *processes; /* ProfileProcess, in order of start */
         GArray *waits;     /* ProfileWait, in order of start; only with --why */
         GArray *marks;     /* ProfileMark, in order of time */

@@ -61,6 +61,12 @@ sample(void)
                 g_array_index(profile->ranges, ProfileRange, 3).flags = PROFILE_RANGE_MISS;
         }
         {
+                ProfileFile cache = {.inode = 99, .mtime_ns = 7, .path = (gchar *)"/c\xff"};
+
+                cache.path = g_strdup(cache.path);
+                g_array_append_val(profile->changing, cache);
+        }
+        {
                 ProfileMeta meta = {.kind = PROFILE_META_DIR_BLOCK,
                                     .flags = PROFILE_META_SEEN,
                                     .inode = 2,
@@ -112,6 +118,9 @@ test_round_trip(void)
         g_assert_cmpuint(g_array_index(b->processes, ProfileProcess, 1).parent, ==, 1);
         g_assert_cmpstr(g_array_index(b->processes, ProfileProcess, 0).comm, ==, "sh");
         g_assert_cmpstr(g_array_index(b->marks, ProfileMark, 0).text, ==, "shown\xff");
+        g_assert_cmpuint(b->changing->len, ==, 1);
+        g_assert_cmpstr(g_array_index(b->changing, ProfileFile, 0).path, ==, "/c\xff");
+        g_assert_cmpuint(g_array_index(b->changing, ProfileFile, 0).inode, ==, 99);
         g_assert_cmpuint(profile_used_bytes(b), ==, 4 * 8192);
         g_unlink(path);
         g_rmdir(dir);
@@ -181,6 +190,8 @@ test_invariants(void)
         SPOILED(strcpy(FILE_(3).path, "/usr/./x"));
         SPOILED(strcpy(FILE_(3).path, "/"));
         SPOILED(g_array_index(p->meta, ProfileMeta, 0).fs = 1);
+        SPOILED(g_array_index(p->changing, ProfileFile, 0).fs = 1);
+        SPOILED(g_array_index(p->changing, ProfileFile, 0).path[0] = 'c');
         SPOILED(RANGE(0).process = 3);
         SPOILED(g_array_index(p->processes, ProfileProcess, 1).parent = 2);
         SPOILED(g_array_index(p->waits, ProfileWait, 0).file = 5);
