@@ -4,6 +4,8 @@
 # make deps            install the Debian packages that are missing (deps.txt), as root
 # make check           install, build, run all tests; ends with "N passed, N failed, N skipped"
 # make demo [APP=...]  the demonstration on the simulated disk, as root
+# make check-boot      headstart on Debian 12's own kernel, in QEMU, as root
+# make bench-record [PAIRS=20]  what recording costs a warm start, as root
 # make install DESTDIR= PREFIX=/usr/local
 # make uninstall       the same variables
 # make clean           removes what was compiled; make distclean removes build/ whole
@@ -33,7 +35,7 @@ COMMON_FLAGS := -std=gnu17 $(OPT) $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=
 
 PKGS := glib-2.0 gio-2.0 json-glib-1.0 blkid ext2fs com_err libtracefs libtraceevent
 # Asked once, and only by targets that compile: `make deps` and `make clean` work without them.
-NEEDS_PKGS := $(filter-out deps clean distclean check demo help,$(or $(MAKECMDGOALS),all))
+NEEDS_PKGS := $(filter-out deps clean distclean check check-boot bench-record demo help,$(or $(MAKECMDGOALS),all))
 ifneq ($(NEEDS_PKGS),)
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
@@ -129,7 +131,7 @@ $(LAB_BIN): $(BUILD)/lab/%: tests/lab/%.c
 .PHONY: test-programs
 test-programs: all $(UNIT_BIN) $(SLOW_UNIT) $(SLOW_BIN) $(LAB_BIN)
 
-.PHONY: deps check check-built demo install uninstall clean distclean format check-format
+.PHONY: deps check check-built check-boot bench-record demo install uninstall clean distclean format check-format
 deps:
 	@tests/lab/deps
 
@@ -142,6 +144,15 @@ check-built: test-programs
 demo: deps
 	@$(MAKE) --no-print-directory all $(BUILD)/slowdisk $(LAB_BIN)
 	@BUILD=$(BUILD) APP='$(subst ','\'',$(APP))' tests/lab/demo
+
+# Slow, and not part of `make check`: Debian 12's own kernel in QEMU; what recording costs.
+check-boot: deps
+	@$(MAKE) --no-print-directory all $(LAB_BIN)
+	@BUILD=$(BUILD) tests/slow/check-boot
+
+bench-record: deps
+	@$(MAKE) --no-print-directory all $(LAB_BIN)
+	@BUILD=$(BUILD) tests/lab/bench-record
 
 install: all
 	install -D -m 0755 $(BUILD)/headstart $(DESTDIR)$(PREFIX)/bin/headstart
