@@ -140,6 +140,9 @@ settings_change(const char *path, const char *value, GError **error)
         }
         failed = -setting_write(path, value);
         if (failed) {
+                /* It has its old value: nothing to put back, which would fail as well. */
+                if (!known)
+                        g_ptr_array_set_size(changed, changed->len - 1);
                 error_set_errno(error, COMMON_ERROR_FAILED, failed, "cannot change the setting",
                                 path);
                 return FALSE;

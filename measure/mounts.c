@@ -145,6 +145,12 @@ path_below(const char *path, const char *dir)
         return path + length;
 }
 
+gboolean
+mount_is_below(const Mount *mount, const char *folder)
+{
+        return path_below(mount->dir, folder) != NULL;
+}
+
 static gboolean
 is_orphan(const GPtrArray *mounts, const Mount *mount)
 {

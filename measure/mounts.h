@@ -35,6 +35,9 @@ gboolean mount_has_option(const Mount *mount, const char *option);
 /* The UUID, "" when unknown; never NULL. Cached in the Mount. */
 const char *mount_uuid(Mount *mount);
 
+/* TRUE when it is mounted at or below this folder (absolute). */
+gboolean mount_is_below(const Mount *mount, const char *folder);
+
 /* The last mount (the one on top) of this device/UUID whose root is "/", else the last one at all;
  * NULL when there is none. Mounts hidden below another are passed over. */
 Mount *mount_find_dev(GPtrArray *mounts, dev_t dev);

@@ -92,6 +92,19 @@ is_own_tree(const BuildInput *input, const Place *place)
                 faccessat(place->fd, "usr", F_OK, 0) == 0);
 }
 
+/* FALSE for what lies on a file system of the tree that is recorded, but outside of the tree. */
+static gboolean
+is_in_tree(const Build *build, const Place *place, const NamedFile *named)
+{
+        g_autofree gchar *outside = mount_path_outside(place->mount, named->path);
+        g_autofree gchar *in_tree = NULL;
+
+        if (!build->input->root)
+                return TRUE;
+        in_tree = outside ? path_in_tree(build->input->root, outside) : NULL;
+        return in_tree != NULL;
+}
+
 static Place *
 find_place(Build *build, dev_t dev)
 {
@@ -230,7 +243,7 @@ take_collected(Build *build, guint32 index)
                 return;
         default: return;
         }
-        if (is_left_out(build, place, &named)) {
+        if (!is_in_tree(build, place, &named) || is_left_out(build, place, &named)) {
                 named_file_clear(&named);
                 return;
         }
@@ -343,7 +356,7 @@ add_opened(Build *build, guint32 index, const OpenedFile *opened)
         if (!place->mount ||
             name_by_path(place->mount, opened->path, opened->inode, &named) != NAME_FOUND)
                 return;
-        if (!is_left_out(build, place, &named))
+        if (is_in_tree(build, place, &named) && !is_left_out(build, place, &named))
                 take_named(build, place, index, opened->inode, &named, first_us);
         named_file_clear(&named);
 }

@@ -22,7 +22,7 @@ typedef struct {
                                     left out: a file unpacked or copied with its old mtime is new
                                     too */
         const Rules *rules;      /* of paths to leave out; NULL = none */
-        const char *root;        /* the tree that paths of rules count from; NULL = / */
+        const char *root;        /* the tree recorded, that paths of rules count from; NULL = / */
         GHashTable *inode_readahead; /* dev_t (guint64 *) -> blocks at recording; may be NULL */
 } BuildInput;
 

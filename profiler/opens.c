@@ -30,9 +30,10 @@
 #define BATCH_MS 20
 #define BUFFER_BYTES 65536
 #define PARENTS_MAX 256
-#define IGNORED_MAX 8U                /* the last ones: events are read soon */
-#define RESIDENT_PAGES_MAX (1U << 22) /* of larger files what was cached before is not looked at   \
-                                       */
+#define IGNORED_MAX 8U /* the last ones: events are read soon */
+#define RESIDENT_PAGES_MAX                                                                         \
+        (1U << 22) /* of larger files what was cached before is not looked at                      \
+                    */
 
 typedef enum { PID_OTHER = 1, PID_OURS } PidKind;
 
@@ -45,6 +46,8 @@ struct Opens {
         pthread_t thread;
         gboolean running;
         guint64 lost;
+        guint64 last_new_ns; /* atomic */
+        dev_t root_dev;
         gsize buffer_bytes; /* bounds the descriptors that one read of events opens */
         GPtrArray *tables;  /* of late mounts: their tables, which own the Mounts */
         GPtrArray *watched; /* Mount *, borrowed */
@@ -218,6 +221,7 @@ note_open(Opens *opens, int fd, guint64 now_ns)
                 note_residency(opens, file, fd, stx.stx_size);
         g_ptr_array_add(opens->files, file);
         g_hash_table_add(opens->known, file);
+        __atomic_store_n(&opens->last_new_ns, now_ns, __ATOMIC_RELAXED);
 }
 
 /* FALSE when there is nothing to read now. */
@@ -257,6 +261,9 @@ read_batch(Opens *opens, int from, gpointer buffer)
 static gboolean
 is_wanted(const Opens *opens, const Mount *mount)
 {
+        if (opens->options.root && mount->dev != opens->root_dev &&
+            !mount_is_below(mount, opens->options.root))
+                return FALSE;
         return mount_holds_files(mount) &&
                (opens->options.all ||
                 (!name_by_handle_works(mount->type) && strcmp(mount->type, "overlay") != 0));
@@ -381,6 +388,7 @@ Opens *
 opens_new(const OpensOptions *options, GPtrArray *refused, GError **error)
 {
         g_autoptr(Opens) opens = g_new0(Opens, 1);
+        const Mount *holder;
         int failed;
 
         opens->fd = opens->fid_fd = opens->mounts_fd = -1;
@@ -397,6 +405,9 @@ opens_new(const OpensOptions *options, GPtrArray *refused, GError **error)
         opens->fids = fid_table_new();
         if (options->residency)
                 opens->residency = residency_new();
+        if (options->root &&
+            (holder = mount_find_path((GPtrArray *)options->mounts, options->root)))
+                opens->root_dev = holder->dev;
         if (!init_queues(opens, error))
                 return NULL;
         mark_mounts(opens, options->mounts, refused);
@@ -427,6 +438,12 @@ opens_ignore_process(Opens *opens, pid_t pid)
         gint at = g_atomic_int_add(&opens->n_ignored, 1);
 
         g_atomic_int_set(&opens->ignored[(guint)at % IGNORED_MAX], (gint)pid);
+}
+
+guint64
+opens_last_new_ns(const Opens *opens)
+{
+        return __atomic_load_n(&opens->last_new_ns, __ATOMIC_RELAXED);
 }
 
 guint64

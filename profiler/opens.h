@@ -28,6 +28,7 @@ typedef struct {
 
 typedef struct {
         const GPtrArray *mounts; /* Mount *; must outlive the Opens */
+        const char *root; /* only file systems mounted at or below it, and its own; NULL = any */
         gboolean all;     /* all file systems; else those whose inodes have no name by handle */
         pid_t command;    /* > 0: only opens of it and its descendants count */
         gboolean handles; /* names by folder handles where the file system tells them: cheaper, but
@@ -45,6 +46,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Opens, opens_free)
 
 /* Opens of this process do not count either (a helper that was started to look at something). */
 void opens_ignore_process(Opens *opens, pid_t pid);
+
+/* When the last file was noticed that had not been opened before (CLOCK_MONOTONIC); 0 = none. */
+guint64 opens_last_new_ns(const Opens *opens);
 
 /* Reads what is left and ends the thread. Returns how many events were lost at least: the kernel
  * tells that its queue overflowed, not by how much. */

@@ -177,6 +177,14 @@ quiet_readahead(const GPtrArray *mounts, guint readahead_kb, gboolean inode_tabl
         return !btrfs || quiet_btrfs(value, error);
 }
 
+gboolean
+quiet_fault_around(void)
+{
+        g_autofree gchar *value = g_strdup_printf("%ld", sysconf(_SC_PAGESIZE));
+
+        return settings_change("/sys/kernel/debug/fault_around_bytes", value, NULL);
+}
+
 /* Only what the kernel finds without reading: a look-up that has to read would put the metadata
  * into the cache whose reads the recording is to see, and a file whose inode is not cached has no
  * pages there. */

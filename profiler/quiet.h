@@ -27,6 +27,10 @@ void quiet_unlock(void);
 gboolean quiet_readahead(const GPtrArray *mounts, guint readahead_kb, gboolean inode_tables,
                          GError **error);
 
+/* Turns the mapping of neighbouring pages at a fault off (debugfs; many kernels do not let it be
+ * changed). FALSE when that does not work; nothing has changed then. */
+gboolean quiet_fault_around(void);
+
 /* Asks the kernel to forget the clean cached pages of the profile's files that nobody has mapped,
  * so that an exact recording sees them read in. Best effort. */
 void quiet_evict(GPtrArray *mounts, const Profile *profile);

@@ -3,98 +3,21 @@
  * One recording: see record.h. While the command starts this process sleeps but for a few reads a
  * second of the trace buffers; names, sizes and metadata are looked up afterwards.
  */
-#include "profiler/record.h"
+#include "profiler/record-internal.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/error.h"
 #include "common/settings.h"
-#include "profiler/names.h"
 #include "profiler/quiet.h"
-#include "profiler/trace.h"
 
 #define READ_INTERVAL_US 200000U
 #define READ_INTERVAL_BUSY_US 40000U
 #define BUSY_EVENTS 50000U
-/* Without events of used pages, readahead is kept so small that what is read in is about what is
- * used. */
-#define READ_IN_READAHEAD_KB 16U
-
-#define READAHEAD_WAIT_S 90U
-
-#define CAPABILITY_DAC_READ_SEARCH 2
-#define CAPABILITY_SYS_ADMIN 21
-
-typedef struct {
-        const RecordOptions *options;
-        RecordResult *result;
-        Trace *trace; /* NULL for source "opens" */
-        Opens *opens;
-        Collector *collector;
-        GPtrArray *mounts;
-        GHashTable *inode_readahead;
-        ProfileSource source;
-        guint64 start_us;
-        gint64 wall_ns;
-        StartState state;
-        guint64 end_us;
-        guint64 cpu_us;
-        guint64 lost;
-        gboolean opens_lost;
-        guint batch_events;
-} Recording;
-
-static void G_GNUC_PRINTF(2, 3) note(const Recording *rec, const char *format, ...)
-{
-        g_autofree gchar *text = NULL;
-        va_list args;
-
-        va_start(args, format);
-        text = g_strdup_vprintf(format, args);
-        va_end(args);
-        if (rec->options->note)
-                rec->options->note(text, rec->options->note_data);
-}
-
-gboolean
-record_check_privilege(GError **error)
-{
-        static const struct {
-                guint bit;
-                const char *name;
-        } NEEDED[] = {
-                {CAPABILITY_SYS_ADMIN, "CAP_SYS_ADMIN"},
-                {CAPABILITY_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"},
-        };
-        g_autofree gchar *text = NULL;
-        const gchar *line;
-        guint64 effective;
-
-        if (!g_file_get_contents("/proc/self/status", &text, NULL, NULL) ||
-            !(line = strstr(text, "\nCapEff:"))) {
-                g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
-                            "/proc is not mounted; recording needs it");
-                return FALSE;
-        }
-        effective = g_ascii_strtoull(line + strlen("\nCapEff:"), NULL, 16);
-        for (guint i = 0; i < G_N_ELEMENTS(NEEDED); i++) {
-                if (effective & ((guint64)1 << NEEDED[i].bit))
-                        continue;
-                g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
-                            geteuid() == 0 ? "recording needs %s, which root does not have here (a "
-                                             "container or a service took it away)"
-                                           : "recording needs %s; run it as root, for example "
-                                             "with sudo",
-                            NEEDED[i].name);
-                return FALSE;
-        }
-        return TRUE;
-}
 
 static gint64
 wall_clock_ns(void)
@@ -111,7 +34,11 @@ on_event(const AccessEvent *event, gpointer data)
 {
         Recording *rec = data;
 
+        guint64 dev = event->dev;
+
         rec->batch_events++;
+        if (rec->outside && event->kind <= ACCESS_MAP && g_hash_table_contains(rec->outside, &dev))
+                return;
         if (event->kind == ACCESS_MARK && event->first && !rec->state.marked) {
                 rec->state.marked = TRUE;
                 rec->state.marked_us = event->time_ns / 1000 > rec->start_us
@@ -121,108 +48,22 @@ on_event(const AccessEvent *event, gpointer data)
         collector_add(rec->collector, event);
 }
 
-static gboolean
-watch_opens(Recording *rec, GError **error)
+/* One of them may be mounted only later, after its metadata was read. */
+static void
+add_all_block_devices(Collector *collector)
 {
-        gboolean alone = rec->source == PROFILE_SOURCE_OPENS;
-        OpensOptions options = {
-                .mounts = rec->mounts,
-                .all = rec->source != PROFILE_SOURCE_USED_PAGES,
-                .residency = alone,
-        };
-        g_autoptr(GPtrArray) refused = g_ptr_array_new_with_free_func(g_free);
-        g_autoptr(GError) local = NULL;
+        g_autoptr(GDir) dir = g_dir_open("/sys/class/block", 0, NULL);
+        const char *name;
 
-        if (options.all)
-                options.command = rec->result->started.pid;
-        rec->opens = opens_new(&options, refused, &local);
-        for (guint i = 0; i < refused->len; i++)
-                note(rec, "opens on %s, not watched there", (const char *)refused->pdata[i]);
-        if (rec->opens)
-                return TRUE;
-        if (alone) {
-                g_propagate_error(error, g_steal_pointer(&local));
-                return FALSE;
+        while (dir && (name = g_dir_read_name(dir))) {
+                g_autofree gchar *file = g_strdup_printf("/sys/class/block/%s/dev", name);
+                g_autofree gchar *text = NULL;
+                guint device_major, device_minor;
+
+                if (g_file_get_contents(file, &text, NULL, NULL) &&
+                    sscanf(text, "%u:%u", &device_major, &device_minor) == 2)
+                        collector_add_block_device(collector, makedev(device_major, device_minor));
         }
-        note(rec, "%s; files on file systems other than ext4 will have no names", local->message);
-        return TRUE;
-}
-
-static gboolean
-choose_source(Recording *rec, GError **error)
-{
-        g_autoptr(GError) local = NULL, opens_error = NULL;
-
-        rec->trace = trace_new(rec->result->started.pid, rec->options->until,
-                               rec->options->buffer_kb, &local);
-        if (rec->trace) {
-                rec->source = trace_source(rec->trace);
-                if (rec->source == PROFILE_SOURCE_READ_IN)
-                        note(rec,
-                             "the kernel lacks %s: recording what is read in, with the "
-                             "kernel's readahead turned down",
-                             trace_missing(rec->trace));
-                return watch_opens(rec, error);
-        }
-        rec->source = PROFILE_SOURCE_OPENS;
-        if (!watch_opens(rec, &opens_error)) {
-                g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED, "%s; and %s",
-                            local->message, opens_error->message);
-                return FALSE;
-        }
-        note(rec, "%s: recording only which files are opened", local->message);
-        if (rec->options->exact)
-                note(rec, "--exact has no effect then");
-        if (rec->options->until) {
-                g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
-                            "--until needs tracing: %s", local->message);
-                return FALSE;
-        }
-        return TRUE;
-}
-
-static gboolean
-turn_readahead_down(Recording *rec, GError **error)
-{
-        g_autoptr(GError) local = NULL;
-
-        rec->inode_readahead = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-        for (guint i = 0; i < rec->mounts->len; i++) {
-                const Mount *mount = rec->mounts->pdata[i];
-                guint64 *dev;
-
-                if (major(mount->dev) == 0)
-                        continue;
-                dev = g_new(guint64, 1);
-                *dev = mount->dev;
-                g_hash_table_replace(rec->inode_readahead, dev,
-                                     GUINT_TO_POINTER(quiet_inode_readahead_blocks(mount->dev)));
-        }
-        if (rec->source == PROFILE_SOURCE_OPENS ||
-            (!rec->options->exact && rec->source != PROFILE_SOURCE_READ_IN))
-                return TRUE;
-        if (!quiet_lock(READAHEAD_WAIT_S, error))
-                return FALSE;
-        if (rec->options->exact) {
-                if (rec->options->previous)
-                        quiet_evict(rec->mounts, rec->options->previous);
-                return quiet_readahead(rec->mounts, 0, TRUE, error);
-        }
-        if (!quiet_readahead(rec->mounts, READ_IN_READAHEAD_KB, FALSE, &local))
-                note(rec, "%s, ignoring: the profile will hold readahead too", local->message);
-        return TRUE;
-}
-
-static gboolean
-kernel_at_least(int major_number, int minor_number)
-{
-        struct utsname name;
-        int found_major = 0, found_minor = 0;
-
-        if (uname(&name) != 0 || sscanf(name.release, "%d.%d", &found_major, &found_minor) != 2)
-                return FALSE;
-        return found_major > major_number ||
-               (found_major == major_number && found_minor >= minor_number);
 }
 
 static void
@@ -230,10 +71,12 @@ make_collector(Recording *rec)
 {
         CollectorOptions options = {
                 .source = rec->source,
-                .exact = rec->options->exact,
-                .faults_map_folios = kernel_at_least(6, 18),
+                .exact = rec->options->exact && !rec->by_faults,
+                .faults_map_folios = record_kernel_at_least(6, 18),
                 .start_ns = rec->start_us * 1000,
-                .gate_tid = rec->trace && trace_has_exec(rec->trace) ? rec->result->started.pid : 0,
+                .gate_tid = rec->trace && trace_has_exec(rec->trace)
+                                    ? MAX(rec->result->started.pid, 0)
+                                    : 0,
         };
 
         rec->collector = collector_new(&options);
@@ -244,12 +87,31 @@ make_collector(Recording *rec)
                 if (major(mount->dev) != 0)
                         collector_add_block_device(rec->collector, mount->dev);
         }
+        if (rec->options->whole_machine)
+                add_all_block_devices(rec->collector);
 }
 
 static guint64
 since_start(const Recording *rec, guint64 when_us)
 {
         return when_us > rec->start_us ? when_us - rec->start_us : 0;
+}
+
+/* A boot is not over before its goal is reached, however quiet the disk is. */
+static void
+look_for_goal(Recording *rec)
+{
+        pid_t helper = 0;
+
+        if (!rec->goal)
+                return;
+        if (goal_reached(rec->goal, start_now_us(), &helper)) {
+                rec->goal_us = MAX(rec->state.now_us, 1);
+                g_clear_pointer(&rec->goal, goal_free);
+        }
+        if (helper && rec->opens)
+                opens_ignore_process(rec->opens, helper);
+        rec->state.last_new_page_us = MAX(rec->state.now_us, rec->state.last_new_page_us);
 }
 
 static void
@@ -260,6 +122,10 @@ look(Recording *rec)
                 trace_read(rec->trace, on_event, rec);
         rec->state.now_us = since_start(rec, start_now_us());
         rec->state.last_new_page_us = collector_last_new_us(rec->collector);
+        if (rec->source == PROFILE_SOURCE_OPENS && rec->options->whole_machine)
+                rec->state.last_new_page_us =
+                        since_start(rec, opens_last_new_ns(rec->opens) / 1000);
+        look_for_goal(rec);
 }
 
 static void
@@ -269,20 +135,22 @@ watch_start(Recording *rec)
         StartEndRule rule = rec->options->rule;
 
         /* Opens alone say nothing of pages: no quiet spell can be seen between two of them. */
-        if (rec->source == PROFILE_SOURCE_OPENS)
+        if (rec->source == PROFILE_SOURCE_OPENS && !rec->options->whole_machine)
                 rule.quiet_us = rule.limit_us;
         for (;;) {
                 guint64 wait_us = start_end_wait_us(&rule, &rec->state);
                 guint64 interval_us =
                         rec->batch_events > BUSY_EVENTS ? READ_INTERVAL_BUSY_US : READ_INTERVAL_US;
 
-                if (rec->trace)
+                if (rec->trace || rec->options->whole_machine)
                         wait_us = MIN(wait_us, interval_us);
                 if (start_wait(started, (int)MIN(wait_us / 1000 + 1, G_MAXINT))) {
                         rec->state.exited = TRUE;
                         rec->state.exited_us = since_start(rec, started->exited_us);
                 }
                 look(rec);
+                if (started->pid <= 0 && started->interrupted)
+                        return;
                 rec->result->end = start_end_check(&rule, &rec->state, &rec->end_us);
                 if (rec->result->end != START_GOES_ON)
                         return;
@@ -293,12 +161,46 @@ static void
 stop(Recording *rec)
 {
         if (rec->trace)
-                rec->lost = trace_stop(rec->trace, on_event, rec);
+                rec->lost += trace_stop(rec->trace, on_event, rec);
         rec->cpu_us = start_cpu_us(&rec->result->started);
         if (rec->opens)
-                rec->opens_lost = opens_stop(rec->opens) > 0;
+                rec->lost += opens_stop(rec->opens);
         settings_restore_all();
         quiet_unlock();
+        for (guint i = 0; rec->opens && i < opens_refused_late(rec->opens)->len; i++)
+                record_note(rec, "opens on %s, not watched there",
+                            (const char *)opens_refused_late(rec->opens)->pdata[i]);
+}
+
+/* The wall clock may have been set since (a machine without a clock of its own boots in the past):
+ * the start by the clock of now counts when that is later. */
+static gint64
+start_by_wall_clock(const Recording *rec)
+{
+        gint64 by_now = wall_clock_ns() - (gint64)since_start(rec, start_now_us()) * 1000;
+
+        /* Steps only; the two clocks drift and tick. */
+        return by_now > rec->wall_ns + G_GINT64_CONSTANT(2000000000) ? by_now : rec->wall_ns;
+}
+
+static gint
+compare_marks(gconstpointer a, gconstpointer b)
+{
+        const ProfileMark *x = a, *y = b;
+
+        return x->time_us < y->time_us ? -1 : x->time_us > y->time_us;
+}
+
+static void
+add_goal_mark(const Recording *rec, Profile *profile)
+{
+        gchar text[] = RECORD_GOAL_MARK;
+        ProfileMark mark = {.time_us = rec->goal_us, .text = text};
+
+        if (!rec->goal_us)
+                return;
+        profile_add_mark(profile, &mark);
+        g_array_sort(profile->marks, compare_marks);
 }
 
 static Profile *
@@ -311,7 +213,9 @@ make_profile(Recording *rec, GError **error)
                 .opens = rec->opens,
                 .mounts = rec->mounts,
                 .start_ns = rec->start_us * 1000,
-                .written_since_ns = rec->wall_ns,
+                .by_residency = rec->by_residency,
+                .root = rec->options->root,
+                .written_since_ns = start_by_wall_clock(rec),
                 .rules = rec->options->rules,
                 .inode_readahead = rec->inode_readahead,
         };
@@ -320,12 +224,13 @@ make_profile(Recording *rec, GError **error)
 
         if (mounts_now)
                 input.mounts = mounts_now;
-        for (guint i = 0; rec->options->argv[i]; i++)
+        for (guint i = 0; rec->options->argv && rec->options->argv[i]; i++)
                 g_ptr_array_add(profile->argv, g_strdup(rec->options->argv[i]));
         profile->created_us = rec->wall_ns / 1000;
         profile->source = rec->source;
-        profile->exact = rec->options->exact && rec->source != PROFILE_SOURCE_OPENS;
-        profile->complete = rec->lost == 0 && !rec->opens_lost;
+        profile->exact =
+                rec->options->exact && (rec->source != PROFILE_SOURCE_OPENS || rec->by_residency);
+        profile->complete = rec->lost == 0;
         profile->lost_events = rec->lost;
         profile->page_bytes = (guint32)sysconf(_SC_PAGESIZE);
         profile->elapsed_us = rec->end_us - MIN(rec->end_us, since_start(rec, started->exec_us));
@@ -341,28 +246,75 @@ make_profile(Recording *rec, GError **error)
                 return NULL;
         }
         build_metadata(&input, profile, &rec->result->built);
+        add_goal_mark(rec, profile);
+        rec->result->goal_us = rec->goal_us;
+        rec->result->method = record_method(rec);
         return profile_validate(profile, error) ? g_steal_pointer(&profile) : NULL;
+}
+
+static void
+keep_early(const AccessEvent *event, gpointer events)
+{
+        g_array_append_val((GArray *)events, *event);
+}
+
+/* Time zero is now, or the first event of what ran before us. */
+static void
+begin(Recording *rec)
+{
+        g_autoptr(GArray) early = g_array_new(FALSE, FALSE, sizeof(AccessEvent));
+        guint64 events = 0, lost = 0, first_ns;
+
+        rec->start_us = start_now_us();
+        rec->wall_ns = wall_clock_ns();
+        if (rec->trace && rec->options->whole_machine &&
+            trace_read_early(rec->trace, keep_early, early, &events, &lost, &first_ns)) {
+                record_note(rec,
+                            "%" G_GUINT64_FORMAT " events of the tracing instance of the kernel "
+                            "command line, from before",
+                            events);
+                rec->lost += lost;
+                if (events) {
+                        rec->wall_ns -= (gint64)(rec->start_us - first_ns / 1000) * 1000;
+                        rec->start_us = first_ns / 1000;
+                }
+        }
+        make_collector(rec);
+        for (guint i = 0; i < early->len; i++)
+                on_event(&g_array_index(early, AccessEvent, i), rec);
+}
+
+static gboolean
+prepare_command(Recording *rec, GError **error)
+{
+        StartOptions start = {.stdout_to_stderr = rec->options->stdout_to_stderr};
+
+        if (rec->options->argv)
+                return start_command(rec->options->argv, &start, &rec->result->started, error);
+        return start_nothing(&rec->result->started, error);
 }
 
 static Profile *
 record(Recording *rec, GError **error)
 {
         Started *started = &rec->result->started;
-        StartOptions start = {.stdout_to_stderr = rec->options->stdout_to_stderr};
 
         rec->mounts = mount_table_load(error);
-        if (!rec->mounts || !start_command(rec->options->argv, &start, started, error) ||
-            !choose_source(rec, error) || !turn_readahead_down(rec, error))
+        if (!rec->mounts || !prepare_command(rec, error) || !record_choose_source(rec, error) ||
+            !record_change_settings(rec, error))
                 return NULL;
-        rec->start_us = start_now_us();
-        rec->wall_ns = wall_clock_ns();
-        make_collector(rec);
-        start_release(started);
-        if (!start_exec_result(started, error))
-                return NULL;
+        record_find_outside(rec);
+        if (rec->options->wait_goal)
+                rec->goal = goal_new();
+        begin(rec);
+        if (rec->options->argv) {
+                start_release(started);
+                if (!start_exec_result(started, error))
+                        return NULL;
+        }
         watch_start(rec);
         stop(rec);
-        if (rec->result->end == START_ENDED_EXIT && started->interrupted) {
+        if (started->interrupted && (started->pid <= 0 || rec->result->end == START_ENDED_EXIT)) {
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_INTERRUPTED,
                             "interrupted before the start had ended; nothing saved");
                 return NULL;
@@ -388,6 +340,8 @@ record_command(const RecordOptions *options, RecordResult *ret, GError **error)
         collector_free(rec.collector);
         g_clear_pointer(&rec.mounts, g_ptr_array_unref);
         g_clear_pointer(&rec.inode_readahead, g_hash_table_unref);
+        g_clear_pointer(&rec.outside, g_hash_table_unref);
+        goal_free(rec.goal);
         return profile;
 }
 

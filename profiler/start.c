@@ -160,6 +160,42 @@ child(char *const *argv, char *const *env, const User *user, const StartOptions 
         report_and_exit(exec_fd, errno);
 }
 
+static void
+hold_signals(Started *s)
+{
+        sigset_t set;
+
+        sigemptyset(&set);
+        sigaddset(&set, SIGINT);
+        sigaddset(&set, SIGTERM);
+        sigaddset(&set, SIGHUP);
+        /* whatever else would end this process and leave settings changed, or is meant for the
+         * command */
+        sigaddset(&set, SIGQUIT);
+        sigaddset(&set, SIGUSR1);
+        sigaddset(&set, SIGUSR2);
+        sigaddset(&set, SIGALRM);
+        pthread_sigmask(SIG_BLOCK, &set, &s->old_mask);
+        s->mask_saved = TRUE;
+        s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+gboolean
+start_nothing(Started *ret, GError **error)
+{
+        Started s = {.pid = -1, .pidfd = -1, .release_fd = -1, .exec_fd = -1, .signal_fd = -1};
+
+        hold_signals(&s);
+        if (s.signal_fd < 0) {
+                g_set_error(error, START_ERROR, START_ERROR_FAILED, "cannot wait for signals: %s",
+                            g_strerror(errno));
+                start_clear(&s);
+                return FALSE;
+        }
+        *ret = s;
+        return TRUE;
+}
+
 gboolean
 start_command(char *const *argv, const StartOptions *options, Started *ret, GError **error)
 {
@@ -168,7 +204,6 @@ start_command(char *const *argv, const StartOptions *options, Started *ret, GErr
         User user = {0};
         gboolean other_user = FALSE;
         int release[2] = {-1, -1}, report[2] = {-1, -1};
-        sigset_t set;
         Started s = {.pid = -1, .pidfd = -1, .release_fd = -1, .exec_fd = -1, .signal_fd = -1};
 
         if (!options || !options->keep_user) {
@@ -191,13 +226,7 @@ start_command(char *const *argv, const StartOptions *options, Started *ret, GErr
                 return FALSE;
         }
 
-        sigemptyset(&set);
-        sigaddset(&set, SIGINT);
-        sigaddset(&set, SIGTERM);
-        sigaddset(&set, SIGHUP);
-        pthread_sigmask(SIG_BLOCK, &set, &s.old_mask);
-        s.mask_saved = TRUE;
-        s.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+        hold_signals(&s);
         s.pid = fork();
         if (s.pid == 0) {
                 close(release[1]);
@@ -285,6 +314,8 @@ pass_signals_on(Started *s)
 
         while (read(s->signal_fd, &info, sizeof info) == sizeof info) {
                 s->interrupted = (int)info.ssi_signo;
+                if (s->pidfd < 0)
+                        continue;
                 /* What the terminal sends goes to the whole foreground group, the command too. */
                 if (info.ssi_code != SI_KERNEL)
                         syscall(SYS_pidfd_send_signal, s->pidfd, (int)info.ssi_signo, NULL, 0);
@@ -388,8 +419,6 @@ start_replace(char *const *argv, const StartOptions *options, GError **error)
         }
         if (!env)
                 env = g_get_environ();
-        /* caught signals are reset by exec; an ignored SIGPIPE would be inherited */
-        signal(SIGPIPE, SIG_DFL);
         execvpe(argv[0], argv, env);
         set_exec_error(error, argv[0], errno);
 }

@@ -10,7 +10,7 @@
  *         start_exit_status(&started)                       as a shell reports it
  *         start_clear(&started)
  *
- * From start_command() to start_clear() SIGINT, SIGTERM and SIGHUP are blocked in this process and
+ * From start_command() to start_clear() SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGALRM are blocked in this process and
  * start_wait() hands them on to the command (a SIGINT of the terminal reaches it anyway and is not
  * doubled); started.interrupted then tells which came last. The command gets the signal mask and
  * dispositions this process had.
@@ -54,6 +54,8 @@ typedef struct {
 
 gboolean start_command(char *const *argv, const StartOptions *options, Started *ret,
                        GError **error);
+/* No command: only the signals are held back, and start_wait() waits for one or for the time. */
+gboolean start_nothing(Started *ret, GError **error);
 void start_release(Started *started);
 gboolean start_exec_result(Started *started, GError **error);
 /* timeout_ms -1 = no limit. Returns at once when the command has exited; may return early after a
