@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * record: make a profile of a command's start. The profile is saved as soon as the start has ended;
- * then the command is waited for and its exit status passed on.
+ * record: make a profile of a command's start, of the boot, or of what the whole machine does for a
+ * while. The profile is saved as soon as the start has ended; then the command, if there is one, is
+ * waited for and its exit status passed on.
  */
 #include "cli/cli.h"
 #include "cli/replay-name.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,10 +21,14 @@
 
 #define DURATION_S_MAX 86400.0
 #define BUFFER_KB_MAX (1024 * 1024)
+/* A boot has pauses that a program's start has not. */
+#define BOOT_QUIET_US (5 * G_USEC_PER_SEC)
+#define BOOT_LIMIT_US (300 * G_USEC_PER_SEC)
 
 typedef struct {
         gchar *name, *until, *output;
-        gboolean exact;
+        gchar *root; /* resolved; NULL = all */
+        gboolean exact, system, boot, limited_queue;
         double duration_s;
         int buffer_kb;
 } Options;
@@ -32,6 +39,7 @@ options_clear(Options *options)
         g_free(options->name);
         g_free(options->until);
         g_free(options->output);
+        g_free(options->root);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, options_clear)
 
@@ -66,6 +74,7 @@ print_json(const Profile *profile, const RecordResult *result, GError **error)
         json_add_bool(json, "complete", profile->complete);
         json_add_int(json, "lost_events", (gint64)profile->lost_events);
         json_add_string(json, "source", profile_source_name(profile->source));
+        json_add_string(json, "method", result->method);
         json_add_bool(json, "exact", profile->exact);
         json_add_int(json, "files", profile->files->len);
         json_add_int(json, "ranges", profile->ranges->len);
@@ -75,6 +84,8 @@ print_json(const Profile *profile, const RecordResult *result, GError **error)
         json_add_double(json, "elapsed_ms", (double)profile->elapsed_us / 1000);
         json_add_double(json, "cpu_ms", (double)profile->cpu_us / 1000);
         json_add_string(json, "ended_by", start_end_name(result->end));
+        if (result->goal_us)
+                json_add_double(json, "goal_ms", (double)result->goal_us / 1000);
         json_add_int(json, "unnamed_files", (gint64)profile->unnamed_files);
         json_add_int(json, "cached_before_bytes", (gint64)result->built.cached_before_bytes);
         json_add_skipped(json, "left_out", result->built.left_out);
@@ -119,6 +130,15 @@ summarize(const Cli *cli, const Profile *profile, const RecordResult *result)
                 profile->meta->len, profile_source_name(profile->source),
                 profile->exact ? ", exact" : "", (double)profile->elapsed_us / 1e6,
                 start_end_name(result->end));
+        if (profile->source == PROFILE_SOURCE_OPENS && result->built.cached_before_bytes) {
+                g_autofree gchar *before = g_format_size_full(result->built.cached_before_bytes,
+                                                              G_FORMAT_SIZE_IEC_UNITS);
+
+                cli_note(cli,
+                         "%s of that were cached when the opens were noticed: whether they are "
+                         "used is not known",
+                         before);
+        }
         if (!profile->complete)
                 cli_note(cli,
                          "%" G_GUINT64_FORMAT " events were lost: the profile is not complete; "
@@ -163,6 +183,27 @@ was_warm(const Profile *profile, const RecordResult *result)
                result->built.cached_before_bytes >= profile_used_bytes(profile) / 100 * 95;
 }
 
+/* A boot is recorded before the state directory can be written, and a recording that cannot be
+ * saved there at its end must not fail the boot: it waits in /run. */
+static gboolean
+save_boot(const Cli *cli, const Profile *profile, const char *path, GError **error)
+{
+        g_autoptr(GError) local = NULL;
+        g_autofree gchar *pending = NULL, *quoted = NULL;
+
+        if (state_prepare(cli->state, &local) && profile_save(profile, path, &local)) {
+                compile_pack(cli, profile);
+                return TRUE;
+        }
+        pending = state_pending_path(cli->state, profile->name, error);
+        if (!pending || !profile_save(profile, pending, error))
+                return FALSE;
+        quoted = path_quote(pending);
+        cli_note(cli, "%s: saved to %s; the next headstart that can write there moves it",
+                 local->message, quoted);
+        return TRUE;
+}
+
 static gboolean
 save(const Cli *cli, const Options *options, Profile *profile, const RecordResult *result,
      GError **error)
@@ -174,6 +215,8 @@ save(const Cli *cli, const Options *options, Profile *profile, const RecordResul
         profile->warm_us = was_warm(profile, result) ? profile->elapsed_us : 0;
         if (previous)
                 profile_keep_warm(profile, previous);
+        if (options->boot && !options->output)
+                return save_boot(cli, profile, path, error);
         if (!profile_save(profile, path, error))
                 return FALSE;
         if (!options->output)
@@ -197,7 +240,8 @@ finish(const Cli *cli, const Options *options, Profile *profile, const RecordRes
         g_autoptr(GError) error = NULL;
 
         if (profile->files->len == 0)
-                cli_note(cli, "the command read no file from a disk: nothing to save");
+                cli_note(cli, "%s read no file from a disk: nothing to save",
+                         profile->argv->len ? "the command" : "no process");
         else if (!save(cli, options, profile, result, &error))
                 return fail(cli, error);
         else
@@ -241,6 +285,11 @@ record(const Cli *cli, const Options *options, char **argv)
                 .argv = argv,
                 .name = options->name,
                 .exact = options->exact,
+                .whole_machine = options->system || options->boot || options->root,
+                .root = options->root,
+                /* Of a tree inside (a container) nobody tells its goal. */
+                .wait_goal = options->boot && !options->root,
+                .limited_queue = options->limited_queue,
                 .until = options->until,
                 .buffer_kb = (guint)options->buffer_kb,
                 .previous = previous,
@@ -250,8 +299,8 @@ record(const Cli *cli, const Options *options, char **argv)
                 .note_data = (gpointer)cli,
                 .rule = {.duration_us = (guint64)(options->duration_s * G_USEC_PER_SEC),
                          .until_mark = options->until != NULL,
-                         .quiet_us = START_QUIET_US_DEFAULT,
-                         .limit_us = START_LIMIT_US_DEFAULT},
+                         .quiet_us = options->boot ? BOOT_QUIET_US : START_QUIET_US_DEFAULT,
+                         .limit_us = options->boot ? BOOT_LIMIT_US : START_LIMIT_US_DEFAULT},
         };
         int status;
 
@@ -265,7 +314,8 @@ record(const Cli *cli, const Options *options, char **argv)
                     (status == EXIT_STATUS_PARTIAL && start_exit_status(&result.started) != 0))
                         status = start_exit_status(&result.started);
         }
-        if (error && g_error_matches(error, COMMON_ERROR, COMMON_ERROR_INTERRUPTED))
+        if (result.started.pid > 0 && error &&
+            g_error_matches(error, COMMON_ERROR, COMMON_ERROR_INTERRUPTED))
                 status = start_exit_status(&result.started);
         record_result_clear(&result);
         return status;
@@ -279,6 +329,13 @@ cmd_record(Cli *cli, int argc, char **argv)
         const GOptionEntry entries[] = {
                 {"name", 0, 0, G_OPTION_ARG_STRING, &options.name,
                  "Name of the profile (default: of the command)", "N"},
+                {"system", 0, 0, G_OPTION_ARG_NONE, &options.system,
+                 "Record every process, not only the command and its children", NULL},
+                {"boot", 0, 0, G_OPTION_ARG_NONE, &options.boot,
+                 "Record the boot: every process, until its goal is reached and the disk is quiet",
+                 NULL},
+                {"limited-queue", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE,
+                 &options.limited_queue, "The kernel's default queue of opens", NULL},
                 {"exact", 0, 0, G_OPTION_ARG_NONE, &options.exact,
                  "Record with the kernel's readahead off: exactly the pages touched; slow once",
                  NULL},
@@ -293,10 +350,16 @@ cmd_record(Cli *cli, int argc, char **argv)
                 {NULL, 0, 0, 0, NULL, NULL, NULL},
         };
 
-        if (!cli_parse(cli, &argc, &argv, entries, "-- CMD ARG...", TRUE, &error))
+        if (!cli_parse(cli, &argc, &argv, entries, "[-- CMD ARG...]", TRUE, &error))
                 return cli_fail(cli, error);
-        if (argc < 2)
+        if (cli->root && !(options.root = realpath(cli->root, NULL)))
+                return cli_usage(cli, "--root: %s", g_strerror(errno));
+        if (options.root && g_str_equal(options.root, "/"))
+                g_clear_pointer(&options.root, free);
+        if (argc < 2 && !options.system && !options.boot && !cli->root)
                 return cli_usage(cli, "which command? headstart record -- CMD ARG...");
+        if (argc < 2 && !options.name && !options.boot)
+                return cli_usage(cli, "a recording without a command needs --name N");
         if (!isfinite(options.duration_s) || options.duration_s < 0 ||
             options.duration_s > DURATION_S_MAX)
                 return cli_usage(cli, "--duration is a number of seconds up to %.0f",
@@ -305,6 +368,8 @@ cmd_record(Cli *cli, int argc, char **argv)
                 return cli_usage(cli, "--buffer-kb is a number up to %d", BUFFER_KB_MAX);
         if (options.until && (!*options.until || strchr(options.until, '\n')))
                 return cli_usage(cli, "--until takes one line of text");
+        if (!options.name && options.boot)
+                options.name = g_strdup("boot");
         if (!options.name)
                 options.name = profile_name_from_command(argv[1]);
         if (!profile_name_valid(options.name)) {
@@ -315,7 +380,7 @@ cmd_record(Cli *cli, int argc, char **argv)
         }
         if (!record_check_privilege(&error))
                 return fail(cli, error);
-        if (!options.output && !state_prepare(cli->state, &error))
+        if (!options.output && !options.boot && !state_prepare(cli->state, &error))
                 return fail(cli, error);
-        return record(cli, &options, argv + 1);
+        return record(cli, &options, argc > 1 ? argv + 1 : NULL);
 }

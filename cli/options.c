@@ -52,6 +52,7 @@ cli_parse(Cli *cli, int *argc, char ***argv, const GOptionEntry *entries, const 
         }
         g_free(cli->state);
         cli->state = state_dir(cli->state_option);
+        state_adopt_pending(cli->state);
         if (cli->root && !g_file_test(cli->root, G_FILE_TEST_IS_DIR)) {
                 g_autofree gchar *quoted = path_quote(cli->root);
 

@@ -8,7 +8,11 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/file.h"
 #include "common/profile.h"
+#include "common/quote.h"
+
+#define PENDING_FOLDER "/run/headstart/pending"
 
 gchar *
 state_dir(const char *option)
@@ -61,6 +65,84 @@ state_prepare(const char *state, GError **error)
         return TRUE;
 }
 
+gboolean
+state_file_check(const char *path, GError **error)
+{
+        g_autofree gchar *quoted = NULL;
+        struct stat st;
+
+        if (lstat(path, &st) < 0 || S_ISREG(st.st_mode))
+                return TRUE;
+        quoted = path_quote(path);
+        g_set_error(error, COMMON_ERROR, COMMON_ERROR_INPUT,
+                    "%s is not a regular file: remove it first", quoted);
+        return FALSE;
+}
+
+static gchar *
+pending_folder(const char *state)
+{
+        g_autofree gchar *absolute = g_canonicalize_filename(state, NULL);
+        g_autofree gchar *escaped = g_uri_escape_string(absolute, NULL, FALSE);
+
+        return g_build_filename(PENDING_FOLDER, escaped, NULL);
+}
+
+gchar *
+state_pending_path(const char *state, const char *name, GError **error)
+{
+        g_autofree gchar *folder = pending_folder(state);
+        g_autofree gchar *file = g_strconcat(name, ".profile", NULL);
+
+        if (g_mkdir_with_parents(folder, 0755) < 0) {
+                error_set_errno(error, COMMON_ERROR_FAILED, errno, "cannot make the folder",
+                                folder);
+                return NULL;
+        }
+        return g_build_filename(folder, file, NULL);
+}
+
+static gboolean
+adopt(const char *from, const char *to)
+{
+        g_autoptr(GBytes) bytes = NULL;
+        struct stat waiting, there;
+
+        if (stat(from, &waiting) != 0)
+                return FALSE;
+        if (stat(to, &there) != 0 || there.st_mtime <= waiting.st_mtime) {
+                bytes = file_read(from, G_MAXUINT32, NULL);
+                if (!bytes || !file_replace(to, g_bytes_get_data(bytes, NULL),
+                                            g_bytes_get_size(bytes), 0644, NULL))
+                        return FALSE;
+        }
+        return unlink(from) == 0 && bytes;
+}
+
+guint
+state_adopt_pending(const char *state)
+{
+        g_autofree gchar *folder = NULL;
+        g_autoptr(GDir) dir = NULL;
+        const char *file;
+        guint n = 0;
+
+        if (access(PENDING_FOLDER, W_OK) != 0)
+                return 0;
+        folder = pending_folder(state);
+        dir = g_dir_open(folder, 0, NULL);
+        while (dir && (file = g_dir_read_name(dir))) {
+                g_autofree gchar *from = g_build_filename(folder, file, NULL);
+                g_autofree gchar *to = g_build_filename(state, "profiles", file, NULL);
+
+                if (g_str_has_suffix(file, ".profile") && state_prepare(state, NULL))
+                        n += adopt(from, to);
+        }
+        if (dir)
+                rmdir(folder);
+        return n;
+}
+
 static gint
 compare_names(gconstpointer a, gconstpointer b)
 {
@@ -79,7 +161,8 @@ state_list(const char *state, GError **error)
         if (!dir) {
                 if (g_error_matches(failure, G_FILE_ERROR, G_FILE_ERROR_NOENT))
                         return g_steal_pointer(&names);
-                g_set_error(error, COMMON_ERROR, COMMON_ERROR_FAILED, "%s", failure->message);
+                error_set_errno(error, COMMON_ERROR_FAILED, errno ? errno : EIO,
+                                "cannot read the folder", folder);
                 return NULL;
         }
         while ((file = g_dir_read_name(dir))) {
