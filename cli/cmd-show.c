@@ -1,118 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * show: print a profile, of a name or (with a '/' in it) of a file. Times are milliseconds since
- * the start of the recording.
+ * show: print a profile, of a name or (with a '/' in it) of a file. The views are in show-*.c.
  */
-#include "cli/cli.h"
+#include "cli/show.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/json.h"
 #include "common/quote.h"
 
+typedef enum {
+        SHOW_SUMMARY,
+        SHOW_FILES,
+        SHOW_RANGES,
+        SHOW_EVENTS,
+        SHOW_PROCESSES,
+        SHOW_MISSES,
+} View;
+
 typedef struct {
-        gboolean files, ranges, events;
-} What;
-
-static const ProfileFile *
-file_at(const Profile *profile, guint index)
-{
-        return &g_array_index(profile->files, ProfileFile, index);
-}
-
-static const ProfileFs *
-fs_at(const Profile *profile, guint index)
-{
-        return &g_array_index(profile->fs, ProfileFs, index);
-}
-
-static double
-ms(guint64 us)
-{
-        return (double)us / 1000;
-}
-
-/* Used bytes of each file, clipped to its size. */
-static guint64 *
-used_by_file(const Profile *profile)
-{
-        guint64 *used = g_new0(guint64, MAX(profile->files->len, 1));
-
-        for (guint i = 0; i < profile->ranges->len; i++) {
-                const ProfileRange *range = &g_array_index(profile->ranges, ProfileRange, i);
-                guint64 size = file_at(profile, range->file)->size_bytes;
-
-                if (range->offset_bytes < size)
-                        used[range->file] += MIN(range->length_bytes, size - range->offset_bytes);
-        }
-        return used;
-}
+        gboolean files, ranges, events, processes, misses;
+        gchar *by, *before;
+        View view;
+        MissBy miss_by;
+} Options;
 
 static void
-json_files(JsonBuilder *json, const Profile *profile)
+options_clear(Options *options)
 {
-        g_autofree guint64 *used = used_by_file(profile);
-
-        json_builder_begin_array(json);
-        for (guint i = 0; i < profile->files->len; i++) {
-                const ProfileFile *file = file_at(profile, i);
-
-                json_builder_begin_object(json);
-                json_add_path(json, "path", file->path);
-                json_add_int(json, "order", i);
-                json_add_double(json, "first_use_ms", ms(file->first_use_us));
-                json_add_int(json, "used_bytes", (gint64)used[i]);
-                json_add_int(json, "size_bytes", (gint64)file->size_bytes);
-                json_add_string(json, "fs_uuid", fs_at(profile, file->fs)->uuid);
-                json_add_int(json, "inode", (gint64)file->inode);
-                json_add_int(json, "generation", file->generation);
-                json_add_int(json, "mtime_ns", file->mtime_ns);
-                json_builder_end_object(json);
-        }
-        json_builder_end_array(json);
+        g_free(options->by);
+        g_free(options->before);
 }
-
-static void
-json_range(JsonBuilder *json, const Profile *profile, const ProfileRange *range)
-{
-        json_builder_begin_object(json);
-        json_add_path(json, "path", file_at(profile, range->file)->path);
-        json_add_int(json, "file", range->file);
-        json_add_int(json, "offset_bytes", (gint64)range->offset_bytes);
-        json_add_int(json, "length_bytes", (gint64)range->length_bytes);
-        json_add_double(json, "first_use_ms", ms(range->first_use_us));
-        json_add_string(json, "cause", profile_cause_name(range->cause));
-        json_builder_end_object(json);
-}
-
-static void
-json_ranges(JsonBuilder *json, const Profile *profile)
-{
-        json_builder_begin_array(json);
-        for (guint i = 0; i < profile->ranges->len; i++)
-                json_range(json, profile, &g_array_index(profile->ranges, ProfileRange, i));
-        json_builder_end_array(json);
-}
-
-static void
-json_meta_object(JsonBuilder *json, const Profile *profile, const ProfileMeta *meta)
-{
-        json_builder_begin_object(json);
-        json_add_string(json, "kind", profile_meta_kind_name(meta->kind));
-        json_add_string(json, "fs_uuid", fs_at(profile, meta->fs)->uuid);
-        json_add_int(json, "inode", (gint64)meta->inode);
-        json_add_int(json, "index", (gint64)meta->index);
-        json_add_bool(json, "seen", (meta->flags & PROFILE_META_SEEN) != 0);
-        json_add_bool(json, "computed", (meta->flags & PROFILE_META_COMPUTED) != 0);
-        json_add_double(json, "first_use_ms", ms(meta->first_use_us));
-        json_builder_end_object(json);
-}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, options_clear)
 
 static void
 json_whole(JsonBuilder *json, const Profile *profile)
 {
+        static const struct {
+                const char *name;
+                void (*add)(JsonBuilder *json, const Profile *profile);
+        } PARTS[] = {
+                {"files", show_files_json},   {"ranges", show_ranges_json},
+                {"metadata", show_meta_json}, {"processes", show_processes_json},
+                {"waits", show_waits_json},   {"marks", show_marks_json},
+        };
+
         json_builder_begin_object(json);
         json_add_string(json, "name", profile->name);
         json_builder_set_member_name(json, "argv");
@@ -145,115 +78,31 @@ json_whole(JsonBuilder *json, const Profile *profile)
                 json_builder_end_object(json);
         }
         json_builder_end_array(json);
-        json_builder_set_member_name(json, "files");
-        json_files(json, profile);
-        json_builder_set_member_name(json, "ranges");
-        json_ranges(json, profile);
-        json_builder_set_member_name(json, "metadata");
-        json_builder_begin_array(json);
-        for (guint i = 0; i < profile->meta->len; i++)
-                json_meta_object(json, profile, &g_array_index(profile->meta, ProfileMeta, i));
-        json_builder_end_array(json);
+        for (guint i = 0; i < G_N_ELEMENTS(PARTS); i++) {
+                json_builder_set_member_name(json, PARTS[i].name);
+                PARTS[i].add(json, profile);
+        }
         json_builder_end_object(json);
 }
 
-/* Ranges and metadata objects merged in order of first use. */
-typedef struct {
-        guint64 time_us;
-        guint index;
-        gboolean meta;
-} Entry;
-
-static int
-compare_entries(const void *a, const void *b)
-{
-        const Entry *x = a, *y = b;
-
-        if (x->time_us != y->time_us)
-                return x->time_us < y->time_us ? -1 : 1;
-        /* What leads to the data comes before it. */
-        if (x->meta != y->meta)
-                return x->meta ? -1 : 1;
-        return x->index < y->index ? -1 : x->index > y->index;
-}
-
-static GArray *
-entries(const Profile *profile)
-{
-        GArray *list = g_array_new(FALSE, FALSE, sizeof(Entry));
-
-        for (guint i = 0; i < profile->ranges->len; i++) {
-                Entry entry = {g_array_index(profile->ranges, ProfileRange, i).first_use_us, i,
-                               FALSE};
-
-                g_array_append_val(list, entry);
-        }
-        for (guint i = 0; i < profile->meta->len; i++) {
-                Entry entry = {g_array_index(profile->meta, ProfileMeta, i).first_use_us, i, TRUE};
-
-                g_array_append_val(list, entry);
-        }
-        if (list->len)
-                qsort(list->data, list->len, sizeof(Entry), compare_entries);
-        return list;
-}
-
+/* Where the data came from and who waited for it. */
 static void
-json_events(JsonBuilder *json, const Profile *profile)
+print_cached(const Profile *profile)
 {
-        g_autoptr(GArray) list = entries(profile);
+        MissCount count = {0};
+        g_autofree gchar *disk = NULL, *cached = NULL;
 
-        json_builder_begin_array(json);
-        for (guint i = 0; i < list->len; i++) {
-                const Entry *entry = &g_array_index(list, Entry, i);
-
-                if (entry->meta)
-                        json_meta_object(json, profile,
-                                         &g_array_index(profile->meta, ProfileMeta, entry->index));
-                else
-                        json_range(json, profile,
-                                   &g_array_index(profile->ranges, ProfileRange, entry->index));
-        }
-        json_builder_end_array(json);
-}
-
-static void
-print_range(const Profile *profile, const ProfileRange *range)
-{
-        g_autofree gchar *path = path_quote(file_at(profile, range->file)->path);
-
-        printf("%10.3f %-8s %12" G_GUINT64_FORMAT " %10" G_GUINT64_FORMAT " %s\n",
-               ms(range->first_use_us), profile_cause_name(range->cause), range->offset_bytes,
-               range->length_bytes, path);
-}
-
-static void
-print_meta(const ProfileMeta *meta)
-{
-        printf("%10.3f %-8s %s, inode %" G_GUINT64_FORMAT ", number %" G_GUINT64_FORMAT "%s\n",
-               ms(meta->first_use_us), "metadata", profile_meta_kind_name(meta->kind), meta->inode,
-               meta->index, meta->flags & PROFILE_META_SEEN ? ", seen read" : "");
-}
-
-static void
-print_files(const Profile *profile, gboolean null)
-{
-        g_autofree guint64 *used = used_by_file(profile);
-
-        if (!null)
-                printf("%10s %12s %12s %s\n", "FIRST MS", "USED", "SIZE", "PATH");
-        for (guint i = 0; i < profile->files->len; i++) {
-                const ProfileFile *file = file_at(profile, i);
-                g_autofree gchar *path = NULL;
-
-                if (null) {
-                        fwrite(file->path, 1, strlen(file->path) + 1, stdout);
-                        continue;
-                }
-                path = path_quote(file->path);
-                printf("%10.3f %12" G_GUINT64_FORMAT " %12" G_GUINT64_FORMAT " %s\n",
-                       ms(file->first_use_us), used[i], file->size_bytes, path);
-        }
+        for (guint i = 0; i < profile->ranges->len; i++)
+                miss_count_add(&count, profile, &g_array_index(profile->ranges, ProfileRange, i));
+        if (profile->processes->len)
+                printf("processes: %u, %u waits, %u marks\n", profile->processes->len,
+                       profile->waits->len, profile->marks->len);
+        if (count.disk_bytes + count.cached_bytes == 0)
+                return;
+        disk = g_format_size_full(count.disk_bytes, G_FORMAT_SIZE_IEC_UNITS);
+        cached = g_format_size_full(count.cached_bytes, G_FORMAT_SIZE_IEC_UNITS);
+        printf("reads:     %s from the disk, %s cached, %.3f s waited\n", disk, cached,
+               (double)count.stall_us / 1e6);
 }
 
 static void
@@ -295,84 +144,114 @@ print_summary(const Profile *profile)
                 if (by_kind[kind])
                         printf(", %u %s", by_kind[kind], profile_meta_kind_name(kind));
         printf("\n");
+        print_cached(profile);
         for (guint i = 0; i < profile->fs->len; i++)
                 printf("on:        %s %s\n", fs_at(profile, i)->type, fs_at(profile, i)->uuid);
 }
 
-static void
-print_text(const Profile *profile, const What *what, gboolean null)
+static Profile *
+load(const Cli *cli, const char *name, GError **error)
 {
-        if (what->files) {
-                print_files(profile, null);
-        } else if (what->ranges) {
-                printf("%10s %-8s %12s %10s %s\n", "FIRST MS", "CAUSE", "OFFSET", "LENGTH", "PATH");
-                for (guint i = 0; i < profile->ranges->len; i++)
-                        print_range(profile, &g_array_index(profile->ranges, ProfileRange, i));
-        } else if (what->events) {
-                g_autoptr(GArray) list = entries(profile);
+        return strchr(name, '/') ? profile_load(name, error) : cli_load_profile(cli, name, error);
+}
 
-                for (guint i = 0; i < list->len; i++) {
-                        const Entry *entry = &g_array_index(list, Entry, i);
+static gboolean
+print(const Cli *cli, const Options *options, const Profile *profile, const MissTable *misses,
+      GError **error)
+{
+        g_autoptr(JsonBuilder) json = NULL;
 
-                        if (entry->meta)
-                                print_meta(
-                                        &g_array_index(profile->meta, ProfileMeta, entry->index));
-                        else
-                                print_range(profile, &g_array_index(profile->ranges, ProfileRange,
-                                                                    entry->index));
+        if (!cli->json) {
+                switch (options->view) {
+                case SHOW_FILES: show_files_text(profile, cli->null); break;
+                case SHOW_RANGES: show_ranges_text(profile); break;
+                case SHOW_EVENTS: show_events_text(profile); break;
+                case SHOW_PROCESSES: show_processes_text(profile); break;
+                case SHOW_MISSES: show_misses_text(misses, options->miss_by); break;
+                default: print_summary(profile); break;
                 }
-        } else {
-                print_summary(profile);
+                if (fflush(stdout) == 0 && !ferror(stdout))
+                        return TRUE;
+                g_set_error(error, COMMON_ERROR, COMMON_ERROR_FAILED,
+                            "cannot write to standard output");
+                return FALSE;
         }
+        json = json_builder_new();
+        switch (options->view) {
+        case SHOW_FILES: show_files_json(json, profile); break;
+        case SHOW_RANGES: show_ranges_json(json, profile); break;
+        case SHOW_EVENTS: show_events_json(json, profile); break;
+        case SHOW_PROCESSES: show_processes_json(json, profile); break;
+        case SHOW_MISSES: show_misses_json(json, misses, options->miss_by); break;
+        default: json_whole(json, profile); break;
+        }
+        return json_print(json, error);
+}
+
+/* 0, or the exit status of a bad call. */
+static int
+check_options(Cli *cli, Options *options, int argc)
+{
+        if (argc != 2)
+                return cli_usage(cli, "which profile? A name, or the path of a profile's file");
+        if (options->files + options->ranges + options->events + options->processes +
+                    options->misses >
+            1)
+                return cli_usage(cli, "--files, --ranges, --events, --processes and --misses "
+                                      "exclude one another");
+        if (cli->null && !options->files)
+                return cli_usage(cli, "--null goes with --files");
+        if ((options->by || options->before) && !options->misses)
+                return cli_usage(cli, "--by and --before go with --misses");
+        options->miss_by = MISS_BY_FILE;
+        if (options->by && !miss_by_parse(options->by, &options->miss_by))
+                return cli_usage(cli, "--by takes process, file, directory or package");
+        options->view = options->files       ? SHOW_FILES
+                        : options->ranges    ? SHOW_RANGES
+                        : options->events    ? SHOW_EVENTS
+                        : options->processes ? SHOW_PROCESSES
+                        : options->misses    ? SHOW_MISSES
+                                             : SHOW_SUMMARY;
+        return 0;
 }
 
 int
 cmd_show(Cli *cli, int argc, char **argv)
 {
-        What what = {0};
+        g_auto(Options) options = {0};
         g_autoptr(GError) error = NULL;
-        g_autoptr(Profile) profile = NULL;
-        g_autoptr(JsonBuilder) json = NULL;
-        const GOptionEntry options[] = {
-                {"files", 0, 0, G_OPTION_ARG_NONE, &what.files, "Files in order of first use",
+        g_autoptr(Profile) profile = NULL, before = NULL;
+        g_autoptr(MissTable) misses = NULL;
+        const GOptionEntry entries[] = {
+                {"files", 0, 0, G_OPTION_ARG_NONE, &options.files, "Files in order of first use",
                  NULL},
-                {"ranges", 0, 0, G_OPTION_ARG_NONE, &what.ranges,
+                {"ranges", 0, 0, G_OPTION_ARG_NONE, &options.ranges,
                  "Page ranges in order of first use", NULL},
-                {"events", 0, 0, G_OPTION_ARG_NONE, &what.events,
-                 "Page ranges and metadata in order of first use", NULL},
+                {"events", 0, 0, G_OPTION_ARG_NONE, &options.events,
+                 "Reads, metadata, processes, waits and marks in order of time", NULL},
+                {"processes", 0, 0, G_OPTION_ARG_NONE, &options.processes,
+                 "The tree of processes: what each read and waited for", NULL},
+                {"misses", 0, 0, G_OPTION_ARG_NONE, &options.misses,
+                 "Reads from the disk and cached ones, summed", NULL},
+                {"by", 0, 0, G_OPTION_ARG_STRING, &options.by,
+                 "Sum by process, file (default), directory or package", "WHAT"},
+                {"before", 0, 0, G_OPTION_ARG_FILENAME, &options.before,
+                 "Compare with an earlier recording", "NAME|FILE"},
                 {NULL, 0, 0, 0, NULL, NULL, NULL},
         };
+        int status;
 
-        if (!cli_parse(cli, &argc, &argv, options, "NAME|FILE", FALSE, &error))
+        if (!cli_parse(cli, &argc, &argv, entries, "NAME|FILE", FALSE, &error))
                 return cli_fail(cli, error);
-        if (argc != 2)
-                return cli_usage(cli, "which profile? A name, or the path of a profile's file");
-        if (what.files + what.ranges + what.events > 1)
-                return cli_usage(cli, "--files, --ranges and --events exclude one another");
-        if (cli->null && !what.files)
-                return cli_usage(cli, "--null goes with --files");
-        profile = strchr(argv[1], '/') ? profile_load(argv[1], &error)
-                                       : cli_load_profile(cli, argv[1], &error);
-        if (!profile)
-                return cli_fail(cli, error);
-        if (!cli->json) {
-                print_text(profile, &what, cli->null);
-                if (fflush(stdout) == 0 && !ferror(stdout))
-                        return EXIT_STATUS_DONE;
-                g_set_error(&error, COMMON_ERROR, COMMON_ERROR_FAILED,
-                            "cannot write to standard output");
-                return cli_fail(cli, error);
-        }
-        json = json_builder_new();
-        if (what.files)
-                json_files(json, profile);
-        else if (what.ranges)
-                json_ranges(json, profile);
-        else if (what.events)
-                json_events(json, profile);
-        else
-                json_whole(json, profile);
-        if (!json_print(json, &error))
+        status = check_options(cli, &options, argc);
+        if (status)
+                return status;
+        profile = load(cli, argv[1], &error);
+        if (profile && options.before)
+                before = load(cli, options.before, &error);
+        if (!error && options.misses)
+                misses = show_misses(cli, profile, before, options.miss_by, &error);
+        if (error || !print(cli, &options, profile, misses, &error))
                 return cli_fail(cli, error);
         return EXIT_STATUS_DONE;
 }

@@ -28,6 +28,7 @@ _headstart() {
         case $prev in
         --root|--state) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
         -o|--list|--before) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+        --by) mapfile -t COMPREPLY < <(compgen -W 'process file directory package' -- "$cur"); return ;;
         --order) mapfile -t COMPREPLY < <(compgen -W 'auto time block random' -- "$cur"); return ;;
         --unit) mapfile -t COMPREPLY < <(compgen -W 'file range auto' -- "$cur"); return ;;
         --method) mapfile -t COMPREPLY < <(compgen -W 'auto move' -- "$cur"); return ;;
@@ -44,12 +45,12 @@ _headstart() {
         -*)
                 local own=
                 case $verb in
-                record) own='--name --exact --duration --until --buffer-kb -o --' ;;
+                record) own='--name --exact --fresh --duration --until --buffer-kb -o --' ;;
                 run) own='--name --' ;;
                 relocate) own='--dry-run --unit --method --force' ;;
                 prefetch) own='--order --budget --deadline --wait' ;;
                 measure) own='--list --device-model --order --before --files --situation --readahead-kb' ;;
-                show) own='--files --ranges --events' ;;
+                show) own='--files --ranges --events --processes --misses --by --before' ;;
                 import) own='--format --name' ;;
                 esac
                 mapfile -t COMPREPLY < <(compgen -W "$own $common" -- "$cur") ;;

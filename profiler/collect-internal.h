@@ -48,7 +48,7 @@ typedef struct {
         guint32 fault_file, fault_us, fault_use;
         guint32 map_file;      /* its last event was this window */
         guint32 open_use;      /* number of its last read or fault, which may still be going on */
-        gboolean fault_mapped; /* the fault came after a window that did not hold the page */
+        gboolean fault_missed; /* the page was not there or not ready */
         guint64 fault_page;
         guint64 map_first, map_last;
 } ThreadState;

@@ -6,9 +6,9 @@
  * ahead for this thread. A fault waits after it is reported, with the fault taken back and tried
  * again: the wait ended with the thread's next window or fault that holds the page. Between a fault
  * that needed no second try and an unrelated window there may lie anything, so a window ends a wait
- * only when the fault had found the page missing in a window just before (then it is always tried
- * again). A wait for pages that are being read in already (readahead of before, another thread)
- * has no beginning that these events tell; waits do (see why.h).
+ * only when the fault had found the page missing: in a window just before, or it was added for the
+ * fault (then it is always tried again). A wait for pages that are being read in already (readahead
+ * of before, another thread) has no beginning that these events tell; waits do (see why.h).
  */
 #include "profiler/collect-internal.h"
 
@@ -68,7 +68,7 @@ end_fault(Collector *c, ThreadState *state, const AccessEvent *event, guint32 fi
 {
         gboolean again = state->fault_file == file + 1 && event->first <= state->fault_page &&
                          state->fault_page <= event->last &&
-                         (event->kind == ACCESS_FAULT || state->fault_mapped);
+                         (event->kind == ACCESS_FAULT || state->fault_missed);
 
         if (again && state->fault_use && c->event_us > state->fault_us)
                 collector_use(c, state->fault_use)->stall_us += c->event_us - state->fault_us;
@@ -95,6 +95,9 @@ collector_note_event(Collector *c, const AccessEvent *event, guint32 file)
                         state->ra_file = file + 1;
                         state->ra_us = c->event_us;
                 }
+                if (state->fault_file == file + 1 && event->first <= state->fault_page &&
+                    state->fault_page <= event->last)
+                        state->fault_missed = TRUE;
                 break;
         case ACCESS_FAULT:
         case ACCESS_MAP:
@@ -161,7 +164,7 @@ collector_note_use(Collector *c, const AccessEvent *event, guint32 file, gboolea
                 state->fault_page = event->first;
                 state->fault_us = c->event_us;
                 state->fault_use = use;
-                state->fault_mapped = state->map_file == file + 1 &&
+                state->fault_missed = state->map_file == file + 1 &&
                                       state->map_first <= event->first &&
                                       event->first <= state->map_last;
                 state->open_use = use;
