@@ -57,4 +57,5 @@ int cmd_show(Cli *cli, int argc, char **argv);
 int cmd_list(Cli *cli, int argc, char **argv);
 int cmd_forget(Cli *cli, int argc, char **argv);
 int cmd_import(Cli *cli, int argc, char **argv);
+int cmd_export(Cli *cli, int argc, char **argv);
 int cmd_mark(Cli *cli, int argc, char **argv);

@@ -29,7 +29,8 @@ static const struct {
         VERB(show, "NAME", "print a profile"),
         VERB(list, "", "the profiles there are"),
         VERB(forget, "NAME...", "remove profiles and their packs"),
-        VERB(import, "--format list --name NAME FILE", "make a profile from a list of files"),
+        VERB(import, "--format F FILE", "make a profile from a list, a strace log or a pack"),
+        VERB(export, "--format F NAME", "the files of a profile for other tools"),
         VERB(mark, "TEXT", "mark the end of a start for record --until"),
 #undef VERB
 };
