@@ -19,6 +19,9 @@ typedef struct {
         gchar *state;        /* resolved state directory */
         gchar *root;         /* --root, NULL = / */
         gboolean json, null, quiet, verbose;
+        gboolean command_first; /* run: the command's exit status counts, a failure to keep what was
+                                   recorded is only said */
+        gboolean command_started; /* set by record */
 } Cli;
 
 /* Parses the verb's own entries plus the common options. `positional` is the usage text of the

@@ -10,10 +10,10 @@
 #include "common/state.h"
 
 static void
-add_json(JsonBuilder *json, const Profile *profile)
+add_json(JsonBuilder *json, const Profile *profile, const char *name)
 {
         json_builder_begin_object(json);
-        json_add_string(json, "name", profile->name);
+        json_add_string(json, "name", name);
         json_add_int(json, "created_us", profile->created_us);
         json_add_string(json, "source", profile_source_name(profile->source));
         json_add_bool(json, "exact", profile->exact);
@@ -67,7 +67,7 @@ cmd_list(Cli *cli, int argc, char **argv)
 
                         status = MAX(status, failed);
                 } else if (cli->json) {
-                        add_json(json, profile);
+                        add_json(json, profile, name);
                 } else if (cli->null) {
                         fwrite(name, 1, strlen(name) + 1, stdout);
                 } else {

@@ -5,6 +5,7 @@
  * waited for and its exit status passed on.
  */
 #include "cli/cli.h"
+#include "cli/record-merge.h"
 #include "cli/replay-name.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@
 typedef struct {
         gchar *name, *until, *output;
         gchar *root; /* resolved; NULL = all */
-        gboolean exact, system, boot, limited_queue;
+        gboolean exact, fresh, system, boot, limited_queue;
         double duration_s;
         int buffer_kb;
 } Options;
@@ -64,6 +65,17 @@ fail(const Cli *cli, const GError *error)
         return EXIT_STATUS_OWN_FAILURE;
 }
 
+/* Kept from earlier starts. */
+static guint
+low_files(const Profile *profile)
+{
+        guint n = 0;
+
+        for (guint i = 0; i < profile->files->len; i++)
+                n += (g_array_index(profile->files, ProfileFile, i).flags & PROFILE_FILE_LOW) != 0;
+        return n;
+}
+
 static void
 print_json(const Profile *profile, const RecordResult *result, GError **error)
 {
@@ -88,6 +100,7 @@ print_json(const Profile *profile, const RecordResult *result, GError **error)
                 json_add_double(json, "goal_ms", (double)result->goal_us / 1000);
         json_add_int(json, "unnamed_files", (gint64)profile->unnamed_files);
         json_add_int(json, "cached_before_bytes", (gint64)result->built.cached_before_bytes);
+        json_add_int(json, "low_files", low_files(profile));
         json_add_skipped(json, "left_out", result->built.left_out);
         json_builder_end_object(json);
         json_print(json, error);
@@ -100,7 +113,8 @@ note_metadata(const Cli *cli, const Profile *profile, const BuildResult *built)
         guint computed = 0, both = 0, seen = 0;
 
         for (guint i = 0; i < profile->meta->len; i++) {
-                guint flags = g_array_index(profile->meta, ProfileMeta, i).flags;
+                guint flags = g_array_index(profile->meta, ProfileMeta, i).flags &
+                              (PROFILE_META_SEEN | PROFILE_META_COMPUTED);
 
                 computed += (flags & PROFILE_META_COMPUTED) != 0;
                 seen += flags == PROFILE_META_SEEN;
@@ -215,6 +229,10 @@ save(const Cli *cli, const Options *options, Profile *profile, const RecordResul
         profile->warm_us = was_warm(profile, result) ? profile->elapsed_us : 0;
         if (previous)
                 profile_keep_warm(profile, previous);
+        if (!options->output)
+                record_merge(cli, profile, options->fresh ? NULL : previous, &result->built);
+        if (!options->output && !state_file_check(path, error))
+                return FALSE;
         if (options->boot && !options->output)
                 return save_boot(cli, profile, path, error);
         if (!profile_save(profile, path, error))
@@ -274,7 +292,7 @@ load_rules(const Cli *cli)
 }
 
 static int
-record(const Cli *cli, const Options *options, char **argv)
+record(Cli *cli, const Options *options, char **argv)
 {
         g_autoptr(GError) error = NULL;
         g_autoptr(Profile) previous = options->exact ? load_previous(cli, options) : NULL;
@@ -304,13 +322,19 @@ record(const Cli *cli, const Options *options, char **argv)
         };
         int status;
 
+        /* a signal that came before record_command() takes them over */
+        if (cli_interrupted)
+                return 128 + cli_interrupted;
         profile = record_command(&record_options, &result, &error);
         status = profile ? finish(cli, options, profile, &result) : fail(cli, error);
         /* The command runs on, whatever became of the recording. */
         if (result.started.pid > 0 && result.started.release_fd < 0) {
+                cli->command_started = TRUE;
                 while (!start_wait(&result.started, -1))
                         ;
                 if (status == 0 ||
+                    (cli->command_first && status != EXIT_STATUS_NOT_FOUND &&
+                     status != EXIT_STATUS_NOT_EXECUTABLE) ||
                     (status == EXIT_STATUS_PARTIAL && start_exit_status(&result.started) != 0))
                         status = start_exit_status(&result.started);
         }
@@ -339,6 +363,8 @@ cmd_record(Cli *cli, int argc, char **argv)
                 {"exact", 0, 0, G_OPTION_ARG_NONE, &options.exact,
                  "Record with the kernel's readahead off: exactly the pages touched; slow once",
                  NULL},
+                {"fresh", 0, 0, G_OPTION_ARG_NONE, &options.fresh,
+                 "Start anew instead of merging with what was recorded before", NULL},
                 {"duration", 0, 0, G_OPTION_ARG_DOUBLE, &options.duration_s,
                  "The start ends after S seconds", "S"},
                 {"until", 0, 0, G_OPTION_ARG_STRING, &options.until,

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -147,7 +148,14 @@ record_first(Cli *cli, const char *name, char **argv)
 {
         g_autoptr(GPtrArray) words = g_ptr_array_new();
         g_autofree gchar *path = state_profile_path(cli->state, name);
+        g_autoptr(GError) error = NULL;
         int status;
+
+        /* what cannot be kept need not be recorded: the command is started all the same */
+        if (!state_prepare(cli->state, &error) || !state_file_check(path, &error)) {
+                cli_note(cli, "%s, starting without recording", error->message);
+                return become_command(cli, argv);
+        }
 
         g_ptr_array_add(words, (gpointer) "record");
         g_ptr_array_add(words, (gpointer) "--name");
@@ -156,8 +164,10 @@ record_first(Cli *cli, const char *name, char **argv)
         for (char **word = argv; *word; word++)
                 g_ptr_array_add(words, *word);
         g_ptr_array_add(words, NULL);
+        cli->command_first = TRUE;
         status = cmd_record(cli, words->len - 1, (char **)words->pdata);
-        if (status == EXIT_STATUS_UNSUPPORTED && !g_file_test(path, G_FILE_TEST_EXISTS)) {
+        if (!cli->command_started && !cli_interrupted && status != EXIT_STATUS_NOT_FOUND &&
+            status != EXIT_STATUS_NOT_EXECUTABLE) {
                 cli_note(cli, "starting without recording");
                 return become_command(cli, argv);
         }
@@ -195,6 +205,12 @@ cmd_run(Cli *cli, int argc, char **argv)
         path = state_profile_path(cli->state, name);
         if (!g_file_test(path, G_FILE_TEST_EXISTS))
                 return record_first(cli, name, argv + 1);
+
+        /* From here on there is nothing to undo: who ends this process means the command. */
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        if (cli_interrupted)
+                raise(cli_interrupted);
 
         if (replay_name_load(cli, name, REPLAY_ORDER_AUTO, &pack, &error))
                 replay_start(cli, pack);

@@ -2,10 +2,12 @@
 /* headstart: the verb table. Each verb is a file of its own, cli/cmd-NAME.c. */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/quote.h"
 #include "common/settings.h"
@@ -16,29 +18,55 @@ static const struct {
         const char *name;
         int (*run)(Cli *cli, int argc, char **argv);
         const char *arguments, *summary;
+        gboolean reads_only; /* nothing to undo: a signal ends it at once */
 } verbs[] = {
-#define VERB(name, arguments, summary)                                                             \
-        {                                                                                          \
-#name, cmd_##name, arguments, summary                                              \
-        }
-        VERB(record, "[--exact] -- CMD ARG...", "record what a start reads, in order"),
-        VERB(run, "-- CMD ARG...", "first time: record; from then on: prefetch and start"),
-        VERB(relocate, "NAME", "lay the data of a profile out contiguously, in order of first use"),
-        VERB(prefetch, "NAME", "load the data of a profile into the page cache"),
-        VERB(measure, "NAME | PATH...", "what loading this costs as it lies now"),
-        VERB(show, "NAME", "print a profile"),
-        VERB(list, "", "the profiles there are"),
-        VERB(forget, "NAME...", "remove profiles and their packs"),
-        VERB(import, "--format F FILE", "make a profile from a list, a strace log or a pack"),
-        VERB(export, "--format F NAME", "the files of a profile for other tools"),
-        VERB(mark, "TEXT", "mark the end of a start for record --until"),
-#undef VERB
+        {"record", cmd_record, "[--exact] -- CMD ARG...", "record what a start reads, in order",
+         FALSE},
+        {"run", cmd_run, "-- CMD ARG...", "first time: record; from then on: prefetch and start",
+         FALSE},
+        {"relocate", cmd_relocate, "NAME",
+         "lay the data of a profile out contiguously, in order of first use", FALSE},
+        {"prefetch", cmd_prefetch, "NAME", "load the data of a profile into the page cache", FALSE},
+        {"measure", cmd_measure, "NAME | PATH...", "what loading this costs as it lies now", TRUE},
+        {"show", cmd_show, "NAME", "print a profile", TRUE},
+        {"list", cmd_list, "", "the profiles there are", TRUE},
+        {"forget", cmd_forget, "NAME...", "remove profiles and their packs", FALSE},
+        {"import", cmd_import, "--format F FILE",
+         "make a profile from a list, a strace log or a pack", FALSE},
+        {"export", cmd_export, "--format F NAME", "the files of a profile for other tools", FALSE},
+        {"mark", cmd_mark, "TEXT", "mark the end of a start for record --until", FALSE},
 };
 
 static void
 on_signal(int number)
 {
         cli_interrupted = number;
+}
+
+static void
+on_signal_exit(int number)
+{
+        _exit(128 + number);
+}
+
+static void
+on_pipe(int number)
+{
+        (void)number;
+}
+
+/* What could not be written to standard output is an error, found at the latest here. */
+static int
+finish_output(const Cli *cli, int status)
+{
+        g_autoptr(GError) error = NULL;
+        gboolean failed = ferror(stdout) != 0;
+
+        if (fflush(stdout) == 0 && !failed)
+                return status;
+        error_set_errno(&error, COMMON_ERROR_FAILED, errno ? errno : EIO,
+                        "cannot write to standard output", NULL);
+        return status ? status : cli_fail(cli, error);
 }
 
 static void
@@ -57,7 +85,7 @@ print_help(FILE *to)
 int
 main(int argc, char **argv)
 {
-        struct sigaction action = {.sa_handler = on_signal};
+        struct sigaction action = {.sa_handler = on_signal}, pipe_action;
         g_autofree gchar *quoted = NULL;
         Cli cli = {0};
 
@@ -69,11 +97,11 @@ main(int argc, char **argv)
         }
         if (!strcmp(argv[1], "--version")) {
                 printf("headstart %s\n", HEADSTART_VERSION);
-                return 0;
+                return finish_output(&cli, 0);
         }
         if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
                 print_help(stdout);
-                return 0;
+                return finish_output(&cli, 0);
         }
         for (guint i = 0; i < G_N_ELEMENTS(verbs); i++) {
                 int status;
@@ -81,12 +109,20 @@ main(int argc, char **argv)
                 if (strcmp(argv[1], verbs[i].name) != 0)
                         continue;
                 /* no SA_RESTART: a blocking call returns and the verb sees cli_interrupted */
+                if (verbs[i].reads_only)
+                        action.sa_handler = on_signal_exit;
                 sigaction(SIGINT, &action, NULL);
                 sigaction(SIGTERM, &action, NULL);
-                signal(SIGPIPE, SIG_IGN);
+                /* caught, not ignored: a command that is started finds it as it was before */
+                if (sigaction(SIGPIPE, NULL, &pipe_action) == 0 &&
+                    pipe_action.sa_handler != SIG_IGN) {
+                        pipe_action = (struct sigaction){.sa_handler = on_pipe};
+                        sigaction(SIGPIPE, &pipe_action, NULL);
+                }
                 settings_repair();
                 status = verbs[i].run(&cli, argc - 1, argv + 1);
                 settings_restore_all();
+                status = finish_output(&cli, status);
                 g_free(cli.state);
                 g_free(cli.state_option);
                 g_free(cli.root);

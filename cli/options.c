@@ -63,10 +63,13 @@ cli_parse(Cli *cli, int *argc, char ***argv, const GOptionEntry *entries, const 
         return TRUE;
 }
 
+/* One line, whatever a name or a library put into the text. */
 static void
 message(const char *text)
 {
-        fprintf(stderr, "headstart%s%s: %s\n", *verb ? " " : "", verb, text);
+        g_autofree gchar *line = text_quote(text);
+
+        fprintf(stderr, "headstart%s%s: %s\n", *verb ? " " : "", verb, line);
 }
 
 void
@@ -109,16 +112,35 @@ cli_usage(const Cli *cli, const char *format, ...)
 void
 cli_print_skipped(const Cli *cli, const GPtrArray *skipped)
 {
-        guint shown = cli->verbose ? skipped->len : MIN(skipped->len, 20);
+        g_autoptr(GHashTable) counts = g_hash_table_new(g_str_hash, g_str_equal);
+        guint lines = 0;
 
-        for (guint i = 0; i < shown; i++) {
+        for (guint i = 0; i < skipped->len; i++) {
+                const Skipped *entry = skipped->pdata[i];
+                guint count = GPOINTER_TO_UINT(g_hash_table_lookup(counts, entry->reason));
+
+                g_hash_table_insert(counts, entry->reason, GUINT_TO_POINTER(count + 1));
+        }
+        for (guint i = 0; i < skipped->len; i++) {
                 const Skipped *entry = skipped->pdata[i];
                 g_autofree gchar *quoted = path_quote(entry->path);
+                guint count = GPOINTER_TO_UINT(g_hash_table_lookup(counts, entry->reason));
 
-                cli_note(cli, "skipped %s: %s", quoted, entry->reason);
+                /* a reason shared by many is said once, with the first of them; 0: it was said */
+                if (count == 0)
+                        continue;
+                if (!cli->verbose && lines++ == 20) {
+                        cli_note(cli, "and more skipped, %u in all (-v names all)", skipped->len);
+                        return;
+                }
+                if (!cli->verbose && count > 3) {
+                        cli_note(cli, "skipped %u files, the first %s: %s", count, quoted,
+                                 entry->reason);
+                        g_hash_table_insert(counts, entry->reason, NULL);
+                } else {
+                        cli_note(cli, "skipped %s: %s", quoted, entry->reason);
+                }
         }
-        if (shown < skipped->len)
-                cli_note(cli, "and %u more skipped (-v names all)", skipped->len - shown);
 }
 
 Profile *

@@ -119,7 +119,8 @@ compile_and_save(const Cli *cli, const char *path, const Profile *profile, Repla
         if (profile->meta->len > 0 && pack_prove(bytes, &pack, &reason) && pack.n_meta == 0)
                 cli_note(cli, "metadata is left out: its block device cannot be read%s",
                          geteuid() != 0 ? " (run as root)" : " or is not mounted");
-        if (!state_prepare(cli->state, &saving) || !pack_save(bytes, path, &saving))
+        if (!state_prepare(cli->state, &saving) || !state_file_check(path, &saving) ||
+            !pack_save(bytes, path, &saving))
                 cli_note(cli, "the pack is not kept: %s, ignoring", saving->message);
         return g_steal_pointer(&bytes);
 }

@@ -81,6 +81,9 @@ write_special(const char *path, const void *data, gsize length)
                 return -1;
         if (S_ISDIR(st.st_mode))
                 return EISDIR;
+        /* nobody means to overwrite a disk with a small file */
+        if (S_ISBLK(st.st_mode))
+                return EBUSY;
         fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         return fd < 0 ? errno : -file_write_all(fd, data, length);
 }

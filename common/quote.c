@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-gchar *
-bytes_quote(const char *bytes, gsize length)
+static gchar *
+escape(const char *bytes, gsize length, gboolean double_backslash)
 {
         GString *out = g_string_sized_new(length + 8);
         const char *p = bytes, *end = bytes + length;
@@ -18,7 +18,7 @@ bytes_quote(const char *bytes, gsize length)
                         p++;
                         continue;
                 }
-                if (c == '\\')
+                if (c == '\\' && double_backslash)
                         g_string_append(out, "\\\\");
                 else if (c == '\n')
                         g_string_append(out, "\\n");
@@ -36,7 +36,20 @@ bytes_quote(const char *bytes, gsize length)
 }
 
 gchar *
+bytes_quote(const char *bytes, gsize length)
+{
+        return escape(bytes, length, TRUE);
+}
+
+gchar *
 path_quote(const char *bytes)
 {
-        return bytes_quote(bytes, strlen(bytes));
+        /* an empty name would be read as none at all */
+        return *bytes ? bytes_quote(bytes, strlen(bytes)) : g_strdup("\"\"");
+}
+
+gchar *
+text_quote(const char *text)
+{
+        return escape(text, strlen(text), FALSE);
 }

@@ -12,5 +12,8 @@
  * added. */
 gchar *path_quote(const char *bytes);
 
+/* As path_quote() but for text whose names are quoted already: backslashes stay single. */
+gchar *text_quote(const char *text);
+
 /* As path_quote(), for bytes that may hold NUL. */
 gchar *bytes_quote(const char *bytes, gsize length);

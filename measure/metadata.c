@@ -44,7 +44,10 @@ metadata_reader_open(const char *node, GError **error)
                         kind = COMMON_ERROR_UNSUPPORTED;
                 if (code == EACCES || code == EPERM) {
                         kind = COMMON_ERROR_UNSUPPORTED;
-                        hint = "; reading a device needs root";
+                        hint = geteuid() == 0 ? "; not even root may read it here (a container's "
+                                                "or sandbox's "
+                                                "device policy)"
+                                              : "; reading a device needs root";
                 }
                 g_set_error(error, COMMON_ERROR, kind, "%s %s as ext2/3/4: %s%s", "reading", quoted,
                             code == EXT2_ET_BAD_MAGIC ? "it holds no such file system"

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/btrfs.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -215,6 +216,7 @@ uuids_of_mount(int path_fd, const struct mount *mount, uint8_t uuids[2][16])
 {
         struct ext4_fsuuid ext4 = {.length = 16};
         struct generic_fsuuid generic = {0};
+        struct btrfs_ioctl_fs_info_args btrfs = {0};
         uint8_t superblock[128];
         unsigned int n = 0;
         int fd = openat(path_fd, ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
@@ -224,6 +226,9 @@ uuids_of_mount(int path_fd, const struct mount *mount, uint8_t uuids[2][16])
                         memcpy(uuids[n++], ext4.uuid, 16);
                 if (ioctl(fd, HS_FS_IOC_GETFSUUID, &generic) == 0 && generic.length == 16)
                         memcpy(uuids[n++], generic.uuid, 16);
+                if (n == 0 && strcmp(mount->type, "btrfs") == 0 &&
+                    ioctl(fd, BTRFS_IOC_FS_INFO, &btrfs) == 0)
+                        memcpy(uuids[n++], btrfs.fsid, 16);
                 close(fd);
         }
         if (n > 0 || strncmp(mount->type, "ext", 3) != 0)
@@ -245,7 +250,7 @@ uuid_by_link(const uint8_t uuid[16], const struct mount *mount)
 {
         char path[64] = "/dev/disk/by-uuid/";
         char *p = path + strlen(path);
-        struct stat st;
+        struct stat st, source;
 
         for (int i = 0; i < 16; i++) {
                 if (i == 4 || i == 6 || i == 8 || i == 10)
@@ -254,8 +259,12 @@ uuid_by_link(const uint8_t uuid[16], const struct mount *mount)
                 *p++ = "0123456789abcdef"[uuid[i] & 15];
         }
         *p = '\0';
-        return stat(path, &st) == 0 && S_ISBLK(st.st_mode) &&
-               st.st_rdev == makedev(mount->major, mount->minor);
+        if (stat(path, &st) < 0 || !S_ISBLK(st.st_mode))
+                return false;
+        /* mountinfo names an anonymous device for a btrfs: its source is the device */
+        return st.st_rdev == makedev(mount->major, mount->minor) ||
+               (stat(mount->source, &source) == 0 && S_ISBLK(source.st_mode) &&
+                st.st_rdev == source.st_rdev);
 }
 
 /* ---- places ---- */

@@ -62,7 +62,11 @@ check_superblock(const Target *target, GError **error)
                            0, 0, unix_io_manager, &fs);
         if (code == EACCES || code == EPERM) {
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
-                            "moving needs root: %s cannot be read", quoted);
+                            geteuid() == 0
+                                    ? "%s cannot be read: not even root may here (a container's "
+                                      "or sandbox's device policy)"
+                                    : "moving needs root: %s cannot be read",
+                            quoted);
                 return FALSE;
         }
         if (code) {

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/fd.h"
@@ -20,12 +21,14 @@
 #include "relocator/move.h"
 #include "relocator/verify.h"
 
-#define BATCH_FILES 16
+#define BATCH_FILES 16 /* when the limit on open files allows */
+#define OTHER_FDS 16   /* of the limit: standard streams, device, donor, what GLib has open */
 #define BATCH_BYTES (64ULL << 20)
 
 typedef struct {
         guint32 file;
         int fd;
+        int fresh; /* the same file, for reading back */
         struct stat before;
         GPtrArray *pieces; /* Piece * into the plan */
         GArray *hashed;    /* Extent: what the hash covers */
@@ -40,6 +43,7 @@ moving_free(gpointer data)
         Moving *moving = data;
 
         fd_close(&moving->fd);
+        fd_close(&moving->fresh);
         g_ptr_array_unref(moving->pieces);
         g_array_unref(moving->hashed);
         g_array_unref(moving->old_parts);
@@ -121,7 +125,7 @@ move_one(Job *job, guint32 file, GPtrArray *pieces)
         g_autofree gchar *reason = NULL;
 
         moving->file = file;
-        moving->fd = -1;
+        moving->fd = moving->fresh = -1;
         moving->pieces = g_ptr_array_ref(pieces);
         moving->hashed = g_array_new(FALSE, FALSE, sizeof(Extent));
         moving->old_parts = g_array_new(FALSE, FALSE, sizeof(Extent));
@@ -136,7 +140,10 @@ move_one(Job *job, guint32 file, GPtrArray *pieces)
         posix_fadvise(moving->fd, 0, 0, POSIX_FADV_DONTNEED);
         if (!look_before(job, moving, &error))
                 goto skip;
-        moving->hash = contents_hash(moving->fd, moving->hashed, &error);
+        moving->fresh = contents_open(moving->fd, &error);
+        if (moving->fresh < 0)
+                goto skip;
+        moving->hash = contents_hash(moving->fresh, moving->hashed, &error);
         if (!moving->hash)
                 goto skip;
         move_read_in(moving->fd, pieces, job->plan->block_bytes);
@@ -164,8 +171,8 @@ contents_differ(Job *job, Moving *moving, const char *what, GError **error)
         g_autofree gchar *path = path_quote(profile_file(job, moving->file)->path);
         g_autoptr(GError) local = NULL;
         gboolean restored =
-                contents_restore(moving->fd, job->target->device->node, moving->old_parts,
-                                 moving->hashed, moving->hash, &local);
+                contents_restore(moving->fd, moving->fresh, job->target->device->node,
+                                 moving->old_parts, moving->hashed, moving->hash, &local);
 
         g_set_error(
                 error, RELOCATOR_ERROR, RELOCATOR_ERROR_VERIFY,
@@ -189,7 +196,7 @@ put_back(Job *job, Moving *moving, int errnum, GError **error)
         move_back(moving->fd, job->donor->fd, moving->pieces, NULL);
         fsync(moving->fd);
         posix_fadvise(moving->fd, 0, 0, POSIX_FADV_DONTNEED);
-        now = contents_hash(moving->fd, moving->hashed, NULL);
+        now = contents_hash(moving->fresh, moving->hashed, NULL);
         if (!now || strcmp(now, moving->hash) != 0) {
                 contents_differ(job, moving, now ? "DIFFERENT" : "UNREADABLE", error);
                 return FALSE;
@@ -221,7 +228,9 @@ finish_one(Job *job, Moving *moving, GError **error)
         if (moving->write_errno)
                 return put_back(job, moving, moving->write_errno, error);
         posix_fadvise(moving->fd, 0, 0, POSIX_FADV_DONTNEED);
-        now = contents_hash(moving->fd, moving->hashed, NULL);
+        now = contents_hash(moving->fresh, moving->hashed, NULL);
+        if (!now) /* a moment without memory, perhaps */
+                now = contents_hash(moving->fresh, moving->hashed, NULL);
         if (now && strcmp(now, moving->hash) == 0) {
                 job->moved_files++;
                 job->moved_blocks += blocks_of(moving->pieces);
@@ -229,7 +238,7 @@ finish_one(Job *job, Moving *moving, GError **error)
         }
         /* Somebody may have written to it: that is no fault of the move, which goes through the
          * page cache like every write. */
-        if (now && was_written_to(moving)) {
+        if (was_written_to(moving)) {
                 skip_file(job, moving->file, "written to by another program while it was moved");
                 return TRUE;
         }
@@ -293,6 +302,17 @@ group_by_file(Plan *plan, GArray *ret_files)
         return groups;
 }
 
+/* Each file of a batch has two descriptors open. */
+static guint
+batch_files(void)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= OTHER_FDS + 2 * BATCH_FILES)
+                return BATCH_FILES;
+        return limit.rlim_cur > OTHER_FDS + 2 ? (guint)(limit.rlim_cur - OTHER_FDS) / 2 : 1;
+}
+
 gboolean
 job_run(Job *job, GError **error)
 {
@@ -300,6 +320,7 @@ job_run(Job *job, GError **error)
         g_autoptr(GPtrArray) groups = group_by_file(job->plan, files);
         g_autoptr(GPtrArray) batch = g_ptr_array_new_with_free_func(moving_free);
         const guint64 total = plan_blocks(job->plan), block_bytes = job->plan->block_bytes;
+        const guint files_max = batch_files();
         guint64 batch_bytes = 0;
 
         for (guint i = 0; i < groups->len; i++) {
@@ -319,7 +340,7 @@ job_run(Job *job, GError **error)
                         continue;
                 g_ptr_array_add(batch, moving);
                 batch_bytes += blocks_of(pieces) * block_bytes;
-                if (batch->len >= BATCH_FILES || batch_bytes >= BATCH_BYTES) {
+                if (batch->len >= files_max || batch_bytes >= BATCH_BYTES) {
                         batch_bytes = 0;
                         if (!finish_batch(job, batch, error))
                                 return FALSE;

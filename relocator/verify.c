@@ -37,19 +37,18 @@ buffer_init(Buffer *buffer)
         buffer->data = data;
 }
 
-/* Opens the same file once more for reading from the disk. */
-static int
-open_fresh(int fd)
+int
+contents_open(int fd, GError **error)
 {
         g_autofree gchar *path = g_strdup_printf("/proc/self/fd/%d", fd);
         const int flags = O_RDONLY | O_NOATIME | O_CLOEXEC | O_NONBLOCK;
         int fresh = open(path, flags | O_DIRECT);
 
-        if (fresh < 0 && errno == EINVAL) {
+        if (fresh < 0 && errno == EINVAL)
                 fresh = open(path, flags);
-                if (fresh >= 0)
-                        posix_fadvise(fresh, 0, 0, POSIX_FADV_DONTNEED);
-        }
+        if (fresh < 0)
+                error_set_errno(error, COMMON_ERROR_FAILED, errno, "opening again to read back",
+                                NULL);
         return fresh;
 }
 
@@ -65,17 +64,13 @@ read_some(int fd, void *data, gsize length, guint64 offset)
 }
 
 gchar *
-contents_hash(int fd, const GArray *parts, GError **error)
+contents_hash(int fresh, const GArray *parts, GError **error)
 {
         g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
         g_auto(Buffer) buffer = {NULL};
-        auto_fd int fresh = open_fresh(fd);
 
-        if (fresh < 0) {
-                error_set_errno(error, COMMON_ERROR_FAILED, errno, "opening again to read back",
-                                NULL);
-                return NULL;
-        }
+        /* where O_DIRECT was refused */
+        posix_fadvise(fresh, 0, 0, POSIX_FADV_DONTNEED);
         buffer_init(&buffer);
         for (guint i = 0; i < parts->len; i++) {
                 const Extent *part = &g_array_index(parts, Extent, i);
@@ -107,8 +102,8 @@ contents_hash(int fd, const GArray *parts, GError **error)
 }
 
 gboolean
-contents_restore(int fd, const char *device_node, const GArray *parts, const GArray *hashed_parts,
-                 const char *expected, GError **error)
+contents_restore(int fd, int fresh, const char *device_node, const GArray *parts,
+                 const GArray *hashed_parts, const char *expected, GError **error)
 {
         auto_fd int device = open(device_node, O_RDONLY | O_DIRECT | O_CLOEXEC);
         g_autofree gchar *now = NULL;
@@ -161,6 +156,6 @@ contents_restore(int fd, const char *device_node, const GArray *parts, const GAr
                 return FALSE;
         }
         posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        now = contents_hash(fd, hashed_parts, error);
+        now = contents_hash(fresh, hashed_parts, error);
         return now && g_str_equal(now, expected);
 }

@@ -61,6 +61,7 @@ need_root() {
 lab_begin() {
         mkdir -p "$BUILD/tmp"
         LAB=$(mktemp -d "$(realpath "$BUILD")/tmp/lab-XXXXXX") || exit 1
+        LAB_PID=$BASHPID
         : > "$LAB/.undo"
         trap lab_end EXIT
         trap 'exit 130' INT TERM HUP
@@ -69,6 +70,8 @@ lab_begin() {
 undo() { printf '%q ' "$@" >> "$LAB/.undo"; printf '\n' >> "$LAB/.undo"; }
 lab_end() {
         local status=$?
+        # a subshell that a signal met before it had put the traps away
+        [ "$BASHPID" = "$LAB_PID" ] || exit $status
         trap - EXIT INT TERM HUP
         tac "$LAB/.undo" | while IFS= read -r line; do eval "$line" > /dev/null 2>&1; done
         if awk -v lab="$LAB/" 'index($5, lab) == 1 { found = 1 } END { exit !found }' /proc/self/mountinfo; then
