@@ -84,8 +84,12 @@ read_pack(ImportList *list, const Layout *layout, const char *data, gsize size)
             !take_table(&reader, layout->word, 4, &n_groups) ||
             !(paths = take_table(&reader, layout->word, layout->path_bytes, &n_paths)) ||
             !(blocks = take_table(&reader, layout->word, layout->block_bytes, &n_blocks)) ||
-            reader.at != size)
+            reader.at != size || n_paths == 0)
                 return FALSE;
+        /* names are absolute: the other layout does not fit by accident */
+        for (guint64 i = 0; i < n_paths; i++)
+                if (paths[i * layout->path_bytes + layout->path_at] != '/')
+                        return FALSE;
         index = g_new(guint32, MAX(n_paths, 1));
         for (guint64 i = 0; i < n_paths; i++) {
                 const guint8 *record = paths + i * layout->path_bytes;

@@ -257,6 +257,18 @@ skip_annotation(const char *p, const char *end)
         return NULL;
 }
 
+/* What stands between '<' and the '>' before `behind`; of a device without "<char 5:0>". */
+static Slice
+annotation(const char *open, const char *behind)
+{
+        Slice inside = {open + 1, (gsize)(behind - open - 2)};
+        const char *nested = memchr(inside.p, '<', inside.n);
+
+        if (inside.n > 0 && inside.p[0] == '/' && nested)
+                inside.n = (gsize)(nested - inside.p);
+        return inside;
+}
+
 static void
 add_arg(StraceCall *ret, const char *begin, const char *end)
 {
@@ -356,7 +368,7 @@ strace_call_parse(const char *text, gsize length, StraceCall *ret)
         if (ret->returned && next < end && *next == '<') {
                 p = skip_annotation(next, end);
                 if (p) {
-                        ret->annotation = (Slice){next + 1, (gsize)(p - next - 2)};
+                        ret->annotation = annotation(next, p);
                         ret->deleted = begins(p, end, "(deleted)");
                 }
         }
@@ -445,7 +457,7 @@ strace_descriptor(Slice slice, gint64 *ret_fd, Slice *ret_annotation, gboolean *
                 next = skip_annotation(open, end);
                 if (!next)
                         return FALSE;
-                *ret_annotation = (Slice){open + 1, (gsize)(next - open - 2)};
+                *ret_annotation = annotation(open, next);
                 *ret_deleted = begins(next, end, "(deleted)");
                 end = open;
         }
