@@ -29,7 +29,7 @@
 typedef struct {
         gchar *name, *until, *output;
         gchar *root; /* resolved; NULL = all */
-        gboolean exact, fresh, system, boot, limited_queue;
+        gboolean exact, fresh, system, boot, limited_queue, wait_goal;
         double duration_s;
         int buffer_kb;
 } Options;
@@ -306,7 +306,7 @@ record(Cli *cli, const Options *options, char **argv)
                 .whole_machine = options->system || options->boot || options->root,
                 .root = options->root,
                 /* Of a tree inside (a container) nobody tells its goal. */
-                .wait_goal = options->boot && !options->root,
+                .wait_goal = options->wait_goal || (options->boot && !options->root),
                 .limited_queue = options->limited_queue,
                 .until = options->until,
                 .buffer_kb = (guint)options->buffer_kb,
@@ -358,6 +358,8 @@ cmd_record(Cli *cli, int argc, char **argv)
                 {"boot", 0, 0, G_OPTION_ARG_NONE, &options.boot,
                  "Record the boot: every process, until its goal is reached and the disk is quiet",
                  NULL},
+                {"wait-goal", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &options.wait_goal,
+                 "Wait for the goal of the machine with --root, too", NULL},
                 {"limited-queue", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE,
                  &options.limited_queue, "The kernel's default queue of opens", NULL},
                 {"exact", 0, 0, G_OPTION_ARG_NONE, &options.exact,
