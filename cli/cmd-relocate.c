@@ -57,7 +57,7 @@ predict(const Profile *profile, const char *root, gboolean relocated)
                 const EstimateInput input = {
                         .profile = &local,
                         .layout = layout,
-                        .cpu_ms = (double)profile->cpu_us / 1000,
+                        .cpu_ms = estimate_cpu_ms(profile),
                         .readahead_bytes = G_MAXUINT64,
                         .place_bytes = G_MAXUINT64,
                 };

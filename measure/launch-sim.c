@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#define FAULT_AROUND_BYTES 65536  /* mm/memory.c, its default since Linux 3.15 */
 #define PAGES_PER_READ_PROGRAM 8  /* a guess at what read(2) calls of programs ask for: 32 KiB */
 #define PAGES_PER_READ_READER 256 /* a tool that loads whole files: 1 MiB */
 #define INODE_READAHEAD_BLOCKS 32 /* ext4's default */
@@ -276,6 +277,21 @@ walker_start(Walker *walker, double cpu_ms, guint64 pages_per_read)
         walker->ready_ms = walker->cpu_per_page_ms;
 }
 
+/* Windows that fault-around mapped: because a page in each was touched and was there, having been
+ * cached before or read ahead. In another start, with another readahead, that touch may have to
+ * wait. Where the page itself faulted as well, what is around it comes in with it and the step
+ * costs nothing. */
+static void
+add_mapped(GArray *steps, Step step, guint64 page_bytes)
+{
+        const guint64 window = FAULT_AROUND_BYTES / page_bytes, end = step.page + step.pages;
+
+        step.kind = STEP_FAULT;
+        step.pages = 1;
+        for (; step.page < end; step.page = (step.page / window + 1) * window)
+                g_array_append_val(steps, step);
+}
+
 static void
 program_init(Walker *walker, const LaunchPlan *plan)
 {
@@ -290,13 +306,13 @@ program_init(Walker *walker, const LaunchPlan *plan)
                              .page = range->offset_bytes / page_bytes,
                              .first_use_us = range->first_use_us};
 
-                /* Mapped because it was there: without it there, nobody is known to have asked. */
-                if (range->cause == PROFILE_CAUSE_MAP)
-                        continue;
                 step.pages =
                         (range->offset_bytes + range->length_bytes + page_bytes - 1) / page_bytes -
                         step.page;
-                g_array_append_val(walker->steps, step);
+                if (range->cause == PROFILE_CAUSE_MAP)
+                        add_mapped(walker->steps, step, page_bytes);
+                else
+                        g_array_append_val(walker->steps, step);
         }
         walker_start(walker, plan->cpu_ms, PAGES_PER_READ_PROGRAM);
 }

@@ -402,10 +402,17 @@ queue_batch(struct replay *r, uint64_t *next)
                         return;
                 if (end > file->size)
                         end = file->size;
-                if (o->budget_bytes > 0 && end > range->offset &&
-                    r->spent_bytes + (end - range->offset) > o->budget_bytes) {
-                        r->over = true;
-                        return;
+                if (o->budget_bytes > 0 && end > range->offset) {
+                        uint64_t left = o->budget_bytes - r->spent_bytes;
+
+                        /* the last one is read as far as the budget goes, in whole pages */
+                        left -= left % pack->header->page_bytes;
+                        if (left == 0) {
+                                r->over = true;
+                                return;
+                        }
+                        if (end - range->offset > left)
+                                end = range->offset + left;
                 }
                 slot = slot_of_file(r, range->file);
                 (*next)++;
