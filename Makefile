@@ -8,6 +8,7 @@
 # make bench-record [PAIRS=20]  what recording costs a warm start, as root
 # make install DESTDIR= PREFIX=/usr/local
 # make uninstall       the same variables
+# make fuzz            every parser of untrusted input, 60 s each, with sanitizers (tests/fuzz)
 # make clean           removes what was compiled; make distclean removes build/ whole
 #
 # Variables: V=1 shows commands, WERROR=1 makes warnings errors, SANITIZE=address,undefined.
@@ -35,7 +36,7 @@ COMMON_FLAGS := -std=gnu17 $(OPT) $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=
 
 PKGS := glib-2.0 gio-2.0 json-glib-1.0 blkid ext2fs com_err libtracefs libtraceevent
 # Asked once, and only by targets that compile: `make deps` and `make clean` work without them.
-NEEDS_PKGS := $(filter-out deps clean distclean check check-boot bench-record demo help,$(or $(MAKECMDGOALS),all))
+NEEDS_PKGS := $(filter-out deps clean distclean check check-boot bench-record demo fuzz help,$(or $(MAKECMDGOALS),all))
 ifneq ($(NEEDS_PKGS),)
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
@@ -174,8 +175,10 @@ format:
 check-format:
 	clang-format --dry-run -Werror $$(git ls-files '*.c' '*.h')
 
+include tests/fuzz/fuzz.mk
+
 clean:
-	rm -rf $(BUILD)/obj $(BUILD)/slow $(BUILD)/tests $(BUILD)/lab $(BUILD)/tmp $(LIB) $(BUILD)/headstart \
+	rm -rf $(BUILD)/fuzz $(BUILD)/obj $(BUILD)/slow $(BUILD)/tests $(BUILD)/lab $(BUILD)/tmp $(LIB) $(BUILD)/headstart \
 	       $(BUILD)/headstart-replay $(BUILD)/slowdisk $(BUILD)/slowdisk-log
 distclean:
 	@if findmnt -rno TARGET | grep -q "^$(abspath $(BUILD))/"; then \
