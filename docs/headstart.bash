@@ -26,19 +26,24 @@ _headstart() {
                 esac
         done
         case $prev in
-        --root|--state) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
+        --root|--state|--cwd) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
         -o|--list|--before) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
         --by) mapfile -t COMPREPLY < <(compgen -W 'process file directory package' -- "$cur"); return ;;
         --order) mapfile -t COMPREPLY < <(compgen -W 'auto time block random' -- "$cur"); return ;;
         --unit) mapfile -t COMPREPLY < <(compgen -W 'file range auto' -- "$cur"); return ;;
         --method) mapfile -t COMPREPLY < <(compgen -W 'auto move' -- "$cur"); return ;;
-        --format) mapfile -t COMPREPLY < <(compgen -W 'list' -- "$cur"); return ;;
+        --format)
+                case " ${words[*]} " in
+                *' export '*) mapfile -t COMPREPLY < <(compgen -W 'list e4rat squashfs-sort nydus-prefetch' -- "$cur") ;;
+                *) mapfile -t COMPREPLY < <(compgen -W 'list strace e4rat ureadahead systemd-readahead' -- "$cur") ;;
+                esac
+                return ;;
         --situation) mapfile -t COMPREPLY < <(compgen -W 'cold whole prefetch relocated warm all' -- "$cur"); return ;;
         --device-model) mapfile -t COMPREPLY < <(compgen -W 'hdd-2006 hdd-laptop hdd-10k hdd ssd-sata nvme sd ebs-gp3' -- "$cur"); return ;;
         --name|--duration|--until|--budget|--deadline|--readahead-kb|--buffer-kb) return ;;
         esac
         if [ -z "$verb" ]; then
-                mapfile -t COMPREPLY < <(compgen -W 'record run relocate prefetch measure show list forget import mark --help --version' -- "$cur")
+                mapfile -t COMPREPLY < <(compgen -W 'record run relocate prefetch measure show list forget import export mark --help --version' -- "$cur")
                 return
         fi
         case $cur in
@@ -51,12 +56,13 @@ _headstart() {
                 prefetch) own='--order --budget --deadline --wait' ;;
                 measure) own='--list --device-model --order --before --files --situation --readahead-kb' ;;
                 show) own='--files --ranges --events --processes --misses --by --before' ;;
-                import) own='--format --name' ;;
+                import) own='--format --name --cwd' ;;
+                export) own='--format -o' ;;
                 esac
                 mapfile -t COMPREPLY < <(compgen -W "$own $common" -- "$cur") ;;
         *)
                 case $verb in
-                relocate|prefetch|show|forget) mapfile -t COMPREPLY < <(compgen -W "$(_headstart_names "$state")" -- "$cur") ;;
+                relocate|prefetch|show|forget|export) mapfile -t COMPREPLY < <(compgen -W "$(_headstart_names "$state")" -- "$cur") ;;
                 measure) mapfile -t COMPREPLY < <(compgen -W "$(_headstart_names "$state")" -- "$cur"; compgen -f -- "$cur") ;;
                 import) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
                 esac ;;
