@@ -103,6 +103,7 @@ look_for_goal(Recording *rec)
 {
         pid_t helper = 0;
 
+        rec->state.last_new_page_us = MAX(rec->state.last_new_page_us, rec->goal_us);
         if (!rec->goal)
                 return;
         if (goal_reached(rec->goal, start_now_us(), &helper)) {
