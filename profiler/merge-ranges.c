@@ -236,6 +236,41 @@ kept_ranges(const Profile *earlier, const ByFile *before, guint32 source, gboole
         return out;
 }
 
+/* A look-up or a fault is of the page itself, whatever readahead does. */
+static gboolean
+is_sure(const Profile *last, const ProfileRange *use)
+{
+        return last->source == PROFILE_SOURCE_USED_PAGES &&
+               (use->cause == PROFILE_CAUSE_READ || use->cause == PROFILE_CAUSE_FAULT);
+}
+
+/* Adds what the last start surely used beside the ranges kept: pages that it looked up or that
+ * faulted, and windows of fault-around that no page known explains (a page that is cached is mapped
+ * by its window without a fault). */
+static void
+add_sure(const Profile *last, const ByFile *now, guint32 number, const GArray *kept, GArray *out)
+{
+        guint end = now->first[number + 1], next;
+
+        for (guint first = now->first[number]; first < end; first = next) {
+                guint64 begin_bytes = range_at(now, first)->offset_bytes;
+                guint64 end_bytes = begin_bytes;
+                gboolean explained = last->source != PROFILE_SOURCE_USED_PAGES;
+                guint at = first_behind(kept, 0, kept->len, begin_bytes);
+
+                for (next = first; next < end && range_at(now, next)->offset_bytes == end_bytes;
+                     next++) {
+                        explained |= is_sure(last, range_at(now, next));
+                        end_bytes = end_of(range_at(now, next));
+                }
+                explained |= at < kept->len &&
+                             g_array_index(kept, ProfileRange, at).offset_bytes < end_bytes;
+                for (guint i = first; i < next; i++)
+                        if (!explained || is_sure(last, range_at(now, i)))
+                                add_uncovered(range_at(now, i), kept, out);
+        }
+}
+
 static void
 take_file(const Profile *last, const Profile *earlier, const ByFile *now, const ByFile *before,
           guint32 number, guint32 source, Choice choice, GArray *out)
@@ -245,16 +280,10 @@ take_file(const Profile *last, const Profile *earlier, const ByFile *now, const 
                             &g_array_index(last->files, ProfileFile, number), number);
 
         g_array_append_vals(out, kept->data, kept->len);
-        for (guint i = now->first[number]; i < now->first[number + 1]; i++) {
-                const ProfileRange *use = range_at(now, i);
-                /* a look-up or a fault is of the page itself, whatever readahead does */
-                gboolean sure =
-                        last->source == PROFILE_SOURCE_USED_PAGES &&
-                        (use->cause == PROFILE_CAUSE_READ || use->cause == PROFILE_CAUSE_FAULT);
-
-                if (choice == KEEP_BOTH || (choice == KEEP_EXACT && sure))
-                        add_uncovered(use, kept, out);
-        }
+        if (choice == KEEP_EXACT)
+                add_sure(last, now, number, kept, out);
+        for (guint i = now->first[number]; choice == KEEP_BOTH && i < now->first[number + 1]; i++)
+                add_uncovered(range_at(now, i), kept, out);
 }
 
 /* The ranges of files that the last start did not use, in their earlier order after all others. */
