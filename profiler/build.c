@@ -226,7 +226,8 @@ take_collected(Build *build, guint32 index)
         /* Pages of memory file systems, of pipes and of the kernel's own: nothing a disk has to
          * read. */
         if (!place->mount || !mount_holds_files(place->mount)) {
-                if (major(file.dev) != 0)
+                /* Mounted in another namespace only; seldom of the tree that is recorded. */
+                if (major(file.dev) != 0 && !build->input->root)
                         build->profile->unnamed_files++;
                 return;
         }
