@@ -129,6 +129,13 @@ $(LAB_BIN): $(BUILD)/lab/%: tests/lab/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(COMMON_FLAGS) $(CFLAGS) -static -o $@ $< -lpthread
 
+# Measurements that call into the modules (tests/bench/NAME.c -> build/bench/NAME).
+BENCH_BIN := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
+$(BENCH_BIN): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIB)
+	@echo "  LINK    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< $(LIB) $(PKG_LIBS) -lm -lpthread
+
 .PHONY: test-programs
 test-programs: all $(UNIT_BIN) $(SLOW_UNIT) $(SLOW_BIN) $(LAB_BIN)
 
@@ -152,7 +159,7 @@ check-boot: deps
 	@BUILD=$(BUILD) tests/slow/check-boot
 
 bench-record: deps
-	@$(MAKE) --no-print-directory all $(LAB_BIN)
+	@$(MAKE) --no-print-directory all $(LAB_BIN) $(BUILD)/bench/collect
 	@BUILD=$(BUILD) tests/lab/bench-record
 
 install: all
