@@ -50,7 +50,7 @@ _headstart() {
         -*)
                 local own=
                 case $verb in
-                record) own='--name --exact --fresh --duration --until --buffer-kb -o --' ;;
+                record) own='--system --boot --name --exact --fresh --duration --until --buffer-kb -o --' ;;
                 run) own='--name --' ;;
                 relocate) own='--dry-run --unit --method --force' ;;
                 prefetch) own='--order --budget --deadline --wait' ;;
