@@ -47,6 +47,11 @@ $(error Libraries are missing: run `make deps` as root, or install the packages 
 endif
 endif
 
+# Reasons for waiting through BPF: built when clang and libbpf's headers are there; BPF= leaves it out.
+CLANG ?= $(shell command -v clang 2>/dev/null)
+BPF ?= $(if $(CLANG),$(shell $(PKG_CONFIG) --exists 'libbpf >= 1.0' 2>/dev/null && echo 1))
+BPF_OBJ := $(if $(BPF),$(BUILD)/obj/profiler/bpf/why.bpf.o)
+
 CFLAGS_ALL = $(COMMON_FLAGS) $(HARDENING) $(PKG_CFLAGS) $(CFLAGS)
 LDFLAGS_ALL = -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
 
@@ -97,6 +102,16 @@ $(BUILD)/obj/%.o: %.c
 	@echo "  CC      $<"
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -c -o $@ $<
+
+ifneq ($(BPF_OBJ),)
+$(BPF_OBJ): profiler/bpf/why.bpf.c profiler/bpf/why-shared.h
+	@echo "  BPF     $<"
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -target bpf -O2 -g -Wall $(if $(WERROR),-Werror) -I. \
+	        -idirafter /usr/include/$(shell $(CC) -print-multiarch) -c -o $@ $<
+$(BUILD)/obj/profiler/why-bpf.o: $(BPF_OBJ)
+$(BUILD)/obj/profiler/why-bpf.o: CFLAGS_ALL += -DHEADSTART_BPF_OBJECT='"$(abspath $(BPF_OBJ))"'
+endif
 
 $(BUILD)/slow/%.o: %.c
 	@echo "  CC      $<"
@@ -150,7 +165,7 @@ check-built: test-programs
 	@BUILD=$(BUILD) tests/run
 
 demo: deps
-	@$(MAKE) --no-print-directory all $(BUILD)/slowdisk $(LAB_BIN)
+	@$(MAKE) -s --no-print-directory all $(BUILD)/slowdisk $(LAB_BIN)
 	@BUILD=$(BUILD) APP='$(subst ','\'',$(APP))' tests/lab/demo
 
 # Slow, and not part of `make check`: Debian 12's own kernel in QEMU; what recording costs.

@@ -27,7 +27,9 @@
 #define BOOT_LIMIT_US (300 * G_USEC_PER_SEC)
 
 typedef struct {
-        gchar *name, *until, *output;
+        gchar *name, *until, *output, *why_source;
+        gboolean why;
+        WhyWay why_way;
         gchar *root; /* resolved; NULL = all */
         gboolean exact, fresh, system, boot, limited_queue, wait_goal;
         double duration_s;
@@ -39,6 +41,7 @@ options_clear(Options *options)
 {
         g_free(options->name);
         g_free(options->until);
+        g_free(options->why_source);
         g_free(options->output);
         g_free(options->root);
 }
@@ -86,6 +89,13 @@ print_json(const Profile *profile, const RecordResult *result, GError **error)
         json_add_bool(json, "complete", profile->complete);
         json_add_int(json, "lost_events", (gint64)profile->lost_events);
         json_add_string(json, "source", profile_source_name(profile->source));
+        if (result->why_source) {
+                json_add_string(json, "why_source", result->why_source);
+                json_add_int(json, "waits", profile->waits->len);
+                json_add_bool(json, "access_marks", result->access_marks);
+        }
+        json_add_int(json, "processes", profile->processes->len);
+        json_add_int(json, "marks", profile->marks->len);
         json_add_string(json, "method", result->method);
         json_add_bool(json, "exact", profile->exact);
         json_add_int(json, "files", profile->files->len);
@@ -309,6 +319,8 @@ record(Cli *cli, const Options *options, char **argv)
                 .wait_goal = options->wait_goal || (options->boot && !options->root),
                 .limited_queue = options->limited_queue,
                 .until = options->until,
+                .why = options->why,
+                .why_way = options->why_way,
                 .buffer_kb = (guint)options->buffer_kb,
                 .previous = previous,
                 .rules = rules,
@@ -345,6 +357,21 @@ record(Cli *cli, const Options *options, char **argv)
         return status;
 }
 
+static gboolean
+parse_why_source(const char *text, WhyWay *ret)
+{
+        static const char *const NAMES[] = {
+                [WHY_WAY_AUTO] = "auto", [WHY_WAY_BPF] = "bpf", [WHY_WAY_TRACEFS] = "tracefs"};
+
+        for (guint i = 0; i < G_N_ELEMENTS(NAMES); i++) {
+                if (text && strcmp(text, NAMES[i]) != 0)
+                        continue;
+                *ret = (WhyWay)i;
+                return TRUE;
+        }
+        return FALSE;
+}
+
 int
 cmd_record(Cli *cli, int argc, char **argv)
 {
@@ -369,6 +396,10 @@ cmd_record(Cli *cli, int argc, char **argv)
                  "Start anew instead of merging with what was recorded before", NULL},
                 {"duration", 0, 0, G_OPTION_ARG_DOUBLE, &options.duration_s,
                  "The start ends after S seconds", "S"},
+                {"why", 0, 0, G_OPTION_ARG_NONE, &options.why,
+                 "Record why threads leave the CPU too, and access(\"MARK: TEXT\")", NULL},
+                {"why-source", 0, 0, G_OPTION_ARG_STRING, &options.why_source,
+                 "Where from: auto, bpf or tracefs", "SOURCE"},
                 {"until", 0, 0, G_OPTION_ARG_STRING, &options.until,
                  "The start ends at headstart mark TEXT", "TEXT"},
                 {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
@@ -394,6 +425,10 @@ cmd_record(Cli *cli, int argc, char **argv)
                                  DURATION_S_MAX);
         if (options.buffer_kb < 0 || options.buffer_kb > BUFFER_KB_MAX)
                 return cli_usage(cli, "--buffer-kb is a number up to %d", BUFFER_KB_MAX);
+        if (options.why_source && !options.why)
+                return cli_usage(cli, "--why-source goes with --why");
+        if (!parse_why_source(options.why_source, &options.why_way))
+                return cli_usage(cli, "--why-source takes auto, bpf or tracefs");
         if (options.until && (!*options.until || strchr(options.until, '\n')))
                 return cli_usage(cli, "--until takes one line of text");
         if (!options.name && options.boot)

@@ -101,6 +101,7 @@ struct Collector {
         ProcessTable *processes;
         GArray *thread_states; /* ThreadState, by the thread's index */
         GArray *accesses;      /* ThreadAccess */
+        guint32 *profile_file; /* index in the profile of each file, once known */
         GArray *marks;         /* CollectedMark */
 
         GArray *big_reads; /* BigRead */
@@ -156,5 +157,4 @@ Chunk *collector_find_chunk(Collector *c, guint32 file, guint64 number);
 void collector_add_task(Collector *collector, const AccessEvent *event, guint64 time_us);
 ThreadState *collector_thread(Collector *collector, gint32 tid, guint32 *ret_thread);
 void collector_note_event(Collector *collector, const AccessEvent *event, guint32 file);
-void collector_note_use(Collector *collector, const AccessEvent *event, guint32 file,
-                        gboolean new_page);
+void collector_note_use(Collector *collector, const AccessEvent *event, guint32 file);

@@ -14,6 +14,10 @@
 
 /* Beyond this many, waits are not joined with files any more. */
 #define ACCESSES_MAX 4000000U
+/* Two clocks' readings of the same moment; from the end of a wait to the look-up that is reported.
+ */
+#define WAIT_SLACK_US 20U
+#define WAIT_NEAR_US 1000U
 
 ThreadState *
 collector_thread(Collector *c, gint32 tid, guint32 *ret_thread)
@@ -64,7 +68,16 @@ collector_add_task(Collector *c, const AccessEvent *event, guint64 time_us)
 }
 
 static void
-end_fault(Collector *c, ThreadState *state, const AccessEvent *event, guint32 file)
+log_access(Collector *c, guint32 thread, guint32 begin_us, guint32 file)
+{
+        ThreadAccess access = {thread, begin_us, c->event_us, file};
+
+        if (c->options.log_accesses && c->accesses->len < ACCESSES_MAX)
+                g_array_append_val(c->accesses, access);
+}
+
+static void
+end_fault(Collector *c, guint32 thread, ThreadState *state, const AccessEvent *event, guint32 file)
 {
         gboolean again = state->fault_file == file + 1 && event->first <= state->fault_page &&
                          state->fault_page <= event->last &&
@@ -72,6 +85,8 @@ end_fault(Collector *c, ThreadState *state, const AccessEvent *event, guint32 fi
 
         if (again && state->fault_use && c->event_us > state->fault_us)
                 collector_use(c, state->fault_use)->stall_us += c->event_us - state->fault_us;
+        if (again)
+                log_access(c, thread, state->fault_us, file);
         state->fault_file = 0;
 }
 
@@ -102,7 +117,7 @@ collector_note_event(Collector *c, const AccessEvent *event, guint32 file)
         case ACCESS_FAULT:
         case ACCESS_MAP:
                 if (state->fault_file)
-                        end_fault(c, state, event, file);
+                        end_fault(c, thread, state, event, file);
                 G_GNUC_FALLTHROUGH;
         default: collector_file_at(c, file)->last_us = c->event_us; break;
         }
@@ -127,18 +142,9 @@ page_use(Collector *c, guint32 file, guint64 page)
         return chunk->used & (1U << page % CHUNK_PAGES) ? chunk->use[page % CHUNK_PAGES] : 0;
 }
 
-static void
-log_access(Collector *c, guint32 thread, guint32 begin_us, guint32 file)
-{
-        ThreadAccess access = {thread, begin_us, c->event_us, file};
-
-        if (c->options.log_accesses && c->accesses->len < ACCESSES_MAX)
-                g_array_append_val(c->accesses, access);
-}
-
 /* After the pages count as used. */
 void
-collector_note_use(Collector *c, const AccessEvent *event, guint32 file, gboolean new_page)
+collector_note_use(Collector *c, const AccessEvent *event, guint32 file)
 {
         guint32 thread;
         ThreadState *state = collector_thread(c, event->tid, &thread);
@@ -155,8 +161,7 @@ collector_note_use(Collector *c, const AccessEvent *event, guint32 file, gboolea
                 }
                 state->ra_file = 0;
                 state->open_use = use;
-                if (new_page || begin_us < c->event_us)
-                        log_access(c, thread, begin_us, file);
+                log_access(c, thread, begin_us, file);
                 break;
         case ACCESS_FAULT:
                 use = page_use(c, file, event->first);
@@ -169,8 +174,6 @@ collector_note_use(Collector *c, const AccessEvent *event, guint32 file, gboolea
                                       event->first <= state->map_last;
                 state->open_use = use;
                 state->ra_file = state->map_file = 0;
-                if (new_page)
-                        log_access(c, thread, begin_us, file);
                 break;
         case ACCESS_MAP:
                 state->map_file = file + 1;
@@ -182,10 +185,74 @@ collector_note_use(Collector *c, const AccessEvent *event, guint32 file, gboolea
         }
 }
 
+static gint
+compare_accesses(gconstpointer a, gconstpointer b)
+{
+        const ThreadAccess *x = a, *y = b;
+
+        if (x->thread != y->thread)
+                return x->thread < y->thread ? -1 : 1;
+        return (x->end_us > y->end_us) - (x->end_us < y->end_us);
+}
+
+/* The first access of the thread that ends with or after the wait; NULL = none. */
+static const ThreadAccess *
+access_after(const GArray *accesses, guint32 thread, guint64 end_us)
+{
+        guint low = 0, high = accesses->len;
+
+        while (low < high) {
+                guint middle = low + (high - low) / 2;
+                const ThreadAccess *at = &g_array_index(accesses, ThreadAccess, middle);
+
+                if (at->thread < thread ||
+                    (at->thread == thread && at->end_us + WAIT_SLACK_US < end_us))
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (low == accesses->len || g_array_index(accesses, ThreadAccess, low).thread != thread)
+                return NULL;
+        return &g_array_index(accesses, ThreadAccess, low);
+}
+
+void
+collector_name_waits(Collector *c, Profile *profile)
+{
+        g_array_sort(c->accesses, compare_accesses);
+        for (guint i = 0; i < profile->waits->len; i++) {
+                ProfileWait *wait = &g_array_index(profile->waits, ProfileWait, i);
+                guint32 thread = process_table_find(c->processes, wait->tid);
+                guint64 end_us = wait->start_us + wait->length_us;
+                const ThreadAccess *access;
+
+                if (wait->reason != PROFILE_WAIT_DISK || !wait->tid || thread == G_MAXUINT32)
+                        continue;
+                access = access_after(c->accesses, thread, end_us);
+                if (access &&
+                    (access->begin_us <= wait->start_us + WAIT_SLACK_US ||
+                     access->end_us <= end_us + WAIT_NEAR_US) &&
+                    c->profile_file[access->file] < profile->files->len)
+                        wait->file = c->profile_file[access->file] + 1;
+        }
+}
+
+static gint
+compare_marks(gconstpointer a, gconstpointer b)
+{
+        const CollectedMark *x = a, *y = b;
+
+        return (x->time_us > y->time_us) - (x->time_us < y->time_us);
+}
+
 void
 collector_causes(Collector *c, const guint32 *profile_file, Profile *profile)
 {
+        g_free(c->profile_file);
+        c->profile_file = g_memdup2(profile_file, c->files->len * sizeof *profile_file);
         process_table_fill(c->processes, profile);
+        /* Those of access() come by another way than the others. */
+        g_array_sort(c->marks, compare_marks);
         for (guint i = 0; i < c->marks->len; i++) {
                 const CollectedMark *mark = &g_array_index(c->marks, CollectedMark, i);
                 ProfileMark out = {mark->time_us, mark->process, mark->text};

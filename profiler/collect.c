@@ -72,6 +72,7 @@ collector_free(Collector *c)
         process_table_free(c->processes);
         g_array_unref(c->thread_states);
         g_array_unref(c->accesses);
+        g_free(c->profile_file);
         for (guint i = 0; i < c->marks->len; i++)
                 g_free(g_array_index(c->marks, CollectedMark, i).text);
         g_array_unref(c->marks);
@@ -430,7 +431,7 @@ collector_add(Collector *c, const AccessEvent *event)
         new_page = add_pages(c, event, index);
         if (new_page)
                 c->last_new_us = time_us;
-        collector_note_use(c, event, index, new_page);
+        collector_note_use(c, event, index);
         if (c->options.exact)
                 return;
         if (event->kind == ACCESS_ADD)

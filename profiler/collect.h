@@ -133,6 +133,10 @@ void collector_ranges(Collector *collector, const guint32 *profile_file, Profile
  * collector_ranges(). */
 void collector_causes(Collector *collector, const guint32 *profile_file, Profile *profile);
 
+/* Finds the file that each wait for the disk was for. After collector_causes(), with
+ * options.log_accesses. */
+void collector_name_waits(Collector *collector, Profile *profile);
+
 /* Who was seen so far; those that ran before may be told to it. Borrowed. */
 struct ProcessTable *collector_processes(Collector *collector);
 

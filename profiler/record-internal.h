@@ -14,7 +14,8 @@ typedef struct {
         RecordResult *result;
         Trace *trace; /* NULL for source "opens" */
         Opens *opens;
-        Goal *goal; /* NULL = none, or reached */
+        WhyRecorder *why; /* NULL = no reasons asked for, no marks of access() */
+        Goal *goal;       /* NULL = none, or reached */
         Collector *collector;
         GPtrArray *mounts;
         GHashTable *inode_readahead;

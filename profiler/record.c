@@ -13,6 +13,7 @@
 
 #include "common/error.h"
 #include "common/settings.h"
+#include "profiler/process-scan.h"
 #include "profiler/quiet.h"
 
 #define READ_INTERVAL_US 200000U
@@ -46,6 +47,8 @@ on_event(const AccessEvent *event, gpointer data)
                                                : 0;
         }
         collector_add(rec->collector, event);
+        if (rec->why)
+                why_recorder_event(rec->why, event);
 }
 
 /* One of them may be mounted only later, after its metadata was read. */
@@ -74,6 +77,7 @@ make_collector(Recording *rec)
                 .exact = rec->options->exact && !rec->by_faults,
                 .faults_map_folios = record_kernel_at_least(6, 18),
                 .start_ns = rec->start_us * 1000,
+                .log_accesses = rec->options->why,
                 .gate_tid = rec->trace && trace_has_exec(rec->trace)
                                     ? MAX(rec->result->started.pid, 0)
                                     : 0,
@@ -121,6 +125,8 @@ look(Recording *rec)
         rec->batch_events = 0;
         if (rec->trace)
                 trace_read(rec->trace, on_event, rec);
+        if (rec->why)
+                why_recorder_read(rec->why);
         rec->state.now_us = since_start(rec, start_now_us());
         rec->state.last_new_page_us = collector_last_new_us(rec->collector);
         if (rec->source == PROFILE_SOURCE_OPENS && rec->options->whole_machine)
@@ -163,6 +169,8 @@ stop(Recording *rec)
 {
         if (rec->trace)
                 rec->lost += trace_stop(rec->trace, on_event, rec);
+        if (rec->why)
+                rec->lost += why_recorder_stop(rec->why);
         rec->cpu_us = start_cpu_us(&rec->result->started);
         if (rec->opens)
                 rec->lost += opens_stop(rec->opens);
@@ -247,6 +255,8 @@ make_profile(Recording *rec, GError **error)
                 return NULL;
         }
         build_metadata(&input, profile, &rec->result->built);
+        if (rec->why)
+                why_recorder_fill(rec->why, rec->collector, profile);
         add_goal_mark(rec, profile);
         rec->result->goal_us = rec->goal_us;
         rec->result->method = record_method(rec);
@@ -257,6 +267,39 @@ static void
 keep_early(const AccessEvent *event, gpointer events)
 {
         g_array_append_val((GArray *)events, *event);
+}
+
+static void
+on_access_mark(const AccessEvent *event, gpointer data)
+{
+        Recording *rec = data;
+        AccessEvent mark = *event;
+
+        mark.first = g_strcmp0(event->text, rec->options->until) == 0;
+        on_event(&mark, data);
+}
+
+/* Reasons for waiting, and the marks of access(): the end may be one of these. */
+static gboolean
+choose_why(Recording *rec, GError **error)
+{
+        pid_t pid = rec->options->whole_machine ? 0 : rec->result->started.pid;
+        g_autofree gchar *missing = NULL;
+
+        if (!rec->options->why && !rec->options->until)
+                return TRUE;
+        rec->why = why_recorder_new(pid, rec->trace, rec->options->why_way, rec->options->why,
+                                    &missing, rec->options->why ? error : NULL);
+        if (rec->options->why && !rec->why)
+                return FALSE;
+        if (!rec->why)
+                return TRUE;
+        if (missing)
+                record_note(rec, "%s: reasons for waiting through switches in tracefs", missing);
+        if (rec->options->why)
+                rec->result->why_source = why_recorder_source(rec->why);
+        rec->result->access_marks = why_recorder_has_marks(rec->why);
+        return TRUE;
 }
 
 /* Time zero is now, or the first event of what ran before us. */
@@ -281,6 +324,11 @@ begin(Recording *rec)
                 }
         }
         make_collector(rec);
+        if (rec->options->whole_machine)
+                process_scan(collector_processes(rec->collector));
+        if (rec->why)
+                why_recorder_begin(rec->why, rec->collector, rec->start_us * 1000, on_access_mark,
+                                   rec);
         for (guint i = 0; i < early->len; i++)
                 on_event(&g_array_index(early, AccessEvent, i), rec);
 }
@@ -302,7 +350,7 @@ record(Recording *rec, GError **error)
 
         rec->mounts = mount_table_load(error);
         if (!rec->mounts || !prepare_command(rec, error) || !record_choose_source(rec, error) ||
-            !record_change_settings(rec, error))
+            !record_change_settings(rec, error) || !choose_why(rec, error))
                 return NULL;
         record_find_outside(rec);
         if (rec->options->wait_goal)
@@ -338,6 +386,7 @@ record_command(const RecordOptions *options, RecordResult *ret, GError **error)
         quiet_unlock();
         trace_free(rec.trace);
         opens_free(rec.opens);
+        why_recorder_free(rec.why);
         collector_free(rec.collector);
         g_clear_pointer(&rec.mounts, g_ptr_array_unref);
         g_clear_pointer(&rec.inode_readahead, g_hash_table_unref);

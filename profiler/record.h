@@ -12,6 +12,7 @@
 #include "profiler/build.h"
 #include "profiler/end.h"
 #include "profiler/start.h"
+#include "profiler/why-record.h"
 
 /* Text of the mark that a profile gets when the boot has reached its goal. */
 #define RECORD_GOAL_MARK "default.target"
@@ -27,7 +28,9 @@ typedef struct {
         gboolean wait_goal;     /* quiet spells count only after the boot has reached its goal */
         gboolean limited_queue; /* of opens: for tests */
         StartEndRule rule;
-        const char *until;         /* the mark, NULL = none */
+        const char *until; /* the mark, NULL = none */
+        gboolean why;      /* reasons for waiting too */
+        WhyWay why_way;
         gboolean stdout_to_stderr; /* of the command */
         guint buffer_kb;           /* per CPU, 0 = by the machine's memory */
         const Profile
@@ -40,8 +43,10 @@ typedef struct {
 typedef struct {
         Started started; /* valid when started.pid > 0, also after an error */
         StartEnd end;
-        const char *method; /* how it was recorded, for people; NULL without a profile */
-        guint64 goal_us;    /* since the start: the boot's goal was reached; 0 = not seen */
+        const char *why_source; /* of the reasons for waiting; NULL = none asked for */
+        gboolean access_marks;  /* marks of access() were seen */
+        const char *method;     /* how it was recorded, for people; NULL without a profile */
+        guint64 goal_us;        /* since the start: the boot's goal was reached; 0 = not seen */
         BuildResult built;
 } RecordResult;
 

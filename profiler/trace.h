@@ -33,6 +33,10 @@ const char *trace_missing(const Trace *trace);
 /* TRUE when ACCESS_EXEC will be reported. */
 gboolean trace_has_exec(const Trace *trace);
 
+/* Also ACCESS_SWITCH and ACCESS_WAKE and, where *ret_syscalls is set, ACCESS_SYSCALL. Before the
+ * command is released. Errors: COMMON_ERROR_UNSUPPORTED. */
+gboolean trace_add_waits(Trace *trace, gboolean *ret_syscalls, GError **error);
+
 typedef void (*TraceFunc)(const AccessEvent *event, gpointer data);
 
 /* Hands on what has been recorded since the last call, in order of time; never waits. To be called
