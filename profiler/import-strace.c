@@ -140,6 +140,8 @@ whole_call(StraceImport *strace, TraceProcess *process, Slice name, Slice rest, 
                 return;
         if (strace_call_parse(rest.p, rest.n, &call))
                 trace_call(&strace->state, process, name, &call, time_us);
+        else if (rest.n >= 14 && memcmp(rest.p + rest.n - 14, "<detached ...>", 14) == 0)
+                ; /* strace was stopped in the middle of it */
         else
                 import_list_problem(strace->list,
                                     "a call that is cut off or not in strace's format", name.p,

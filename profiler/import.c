@@ -177,7 +177,7 @@ import_list_add(ImportList *list, const ImportAccess *access)
         if (access->length_bytes == 0 || access->offset_bytes > G_MAXINT64)
                 return;
         end = access->length_bytes > G_MAXINT64 - access->offset_bytes
-                      ? G_MAXUINT64 / page
+                      ? (guint64)G_MAXINT64 / page + 1
                       : (access->offset_bytes + access->length_bytes - 1) / page + 1;
         if (!path->pages)
                 path->pages = page_set_new();

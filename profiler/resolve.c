@@ -164,7 +164,7 @@ add_target(Resolve *resolve, const char *named, int fd, const struct stat *st)
 
 /* NONE when it cannot be taken, which is then said. */
 static guint32
-look_up(Resolve *resolve, const char *path, guint64 inode)
+look_up(Resolve *resolve, const char *path, guint64 inode, gboolean written)
 {
         auto_fd int fd = -1;
         g_autofree gchar *key = NULL;
@@ -178,7 +178,11 @@ look_up(Resolve *resolve, const char *path, guint64 inode)
         }
         fd = resolve_open(resolve->root_fd, path);
         if (fd < 0 || fstat(fd, &st) < 0) {
-                skip(resolve, path, g_strerror(errno));
+                /* a temporary file of the program itself */
+                if (written && errno == ENOENT)
+                        leave_out(resolve, path, "written by what was traced, and gone since");
+                else
+                        skip(resolve, path, g_strerror(errno));
                 return NONE;
         }
         if (!S_ISREG(st.st_mode)) {
@@ -211,7 +215,7 @@ find_interpreters(Resolve *resolve, const char *path, guint32 target)
 
                 if (!interpreter)
                         return;
-                next = look_up(resolve, interpreter, 0);
+                next = look_up(resolve, interpreter, 0, FALSE);
                 if (next == NONE || next == target) {
                         g_free(interpreter);
                         return;
@@ -249,7 +253,7 @@ look_up_all(Resolve *resolve, GError **error)
                         return FALSE;
                 /* a name is looked up once: NONE - 1 says that it was in vain */
                 if (*target == NONE) {
-                        *target = look_up(resolve, path->bytes, path->inode);
+                        *target = look_up(resolve, path->bytes, path->inode, path->written);
                         if (*target == NONE)
                                 *target = NONE - 1;
                         else if (path->kinds & 1U << IMPORT_EXECUTED)

@@ -465,6 +465,39 @@ test_pieces(void)
         g_assert_cmpstr(whole, ==, parts);
 }
 
+/* Numbers and lengths that no kernel would give. */
+static void
+test_hostile(void)
+{
+        g_autoptr(GString) log = g_string_new(NULL);
+        g_autoptr(ImportList) many = NULL, longer = NULL;
+
+        tells("open(\"/a\", O_RDONLY) = 3\n"
+              "read(3, \"\"..., 4096) = 9223372036854775807\n"
+              "read(3, \"\"..., 4096) = 9223372036854775807\n"
+              "read(3, \"\"..., 4096) = 99999999999999999999999\n"
+              "pread64(3, \"\"..., 4096, 18446744073709551615) = 4096\n"
+              "lseek(3, 0, SEEK_SET) = -5\n"
+              "dup2(3, 99999999999) = 99999999999\n"
+              "close(-1) = 0\n"
+              "fork() = 99999999999\n"
+              "mmap(NULL, 0, PROT_READ, MAP_PRIVATE, 3, 0) = 0x1\n"
+              "read(3, <detached ...>\n"
+              "[pid 99999999999] read(3, \"\", 1) = 1\n",
+              NULL, "O /a; R /a 0+");
+        for (guint i = 0; i < 20000; i++)
+                g_string_append_printf(log, "open(\"/f\", O_RDONLY) = %u\n", 3 + i);
+        many = from_strace(log->str, log->len, NULL);
+        g_assert_cmpuint(problems(many, "descriptors"), >, 3000);
+        g_string_truncate(log, 0);
+        for (guint i = 0; i < 1100000; i++)
+                g_string_append(log, "read(3, \"((((({{{");
+        g_string_append(log, "\nopen(\"/b\", O_RDONLY) = 3\n");
+        longer = from_strace(log->str, log->len, NULL);
+        g_assert_cmpuint(problems(longer, "longer than 16 MiB"), ==, 1);
+        g_assert_cmpuint(longer->accesses->len, ==, 1);
+}
+
 static void
 test_not_strace(void)
 {
@@ -778,6 +811,7 @@ main(int argc, char **argv)
         g_test_add_func("/import/strace/real-threads", test_real_threads);
         g_test_add_func("/import/strace/cut-logs", test_cut_logs);
         g_test_add_func("/import/strace/pieces", test_pieces);
+        g_test_add_func("/import/strace/hostile", test_hostile);
         g_test_add_func("/import/strace/not-strace", test_not_strace);
         g_test_add_func("/import/list", test_list);
         g_test_add_func("/import/e4rat", test_e4rat);
