@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "common/json.h"
 #include "common/quote.h"
 #include "common/state.h"
 
@@ -49,12 +50,16 @@ int
 cmd_forget(Cli *cli, int argc, char **argv)
 {
         g_autoptr(GError) error = NULL;
-        int status = EXIT_STATUS_DONE;
+        g_autoptr(JsonBuilder) json = json_builder_new();
+        int status = EXIT_STATUS_DONE, done = 0;
 
         if (!cli_parse(cli, &argc, &argv, NULL, "NAME...", FALSE, &error))
                 return cli_fail(cli, error);
         if (argc < 2)
                 return cli_usage(cli, "which profile?");
+        json_builder_begin_object(json);
+        json_builder_set_member_name(json, "forgotten");
+        json_builder_begin_array(json);
         for (int i = 1; i < argc; i++) {
                 g_autoptr(GError) local = NULL;
 
@@ -62,7 +67,14 @@ cmd_forget(Cli *cli, int argc, char **argv)
                         int failed = cli_fail(cli, local);
 
                         status = MAX(status, failed);
+                        continue;
                 }
+                json_builder_add_string_value(json, argv[i]);
+                done++;
         }
-        return status;
+        json_builder_end_array(json);
+        json_builder_end_object(json);
+        if (cli->json && !json_print(json, &error))
+                return cli_fail(cli, error);
+        return status && done ? EXIT_STATUS_PARTIAL : status;
 }

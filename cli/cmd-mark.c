@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/json.h"
 #include "profiler/trace.h"
 
 int
@@ -19,6 +20,15 @@ cmd_mark(Cli *cli, int argc, char **argv)
         n = trace_mark(argv[1], &error);
         if (n < 0)
                 return cli_fail(cli, error);
+        if (cli->json) {
+                g_autoptr(JsonBuilder) json = json_builder_new();
+
+                json_builder_begin_object(json);
+                json_add_int(json, "recordings", n);
+                json_builder_end_object(json);
+                if (!json_print(json, &error))
+                        return cli_fail(cli, error);
+        }
         if (n == 0)
                 cli_note(cli, "no recording is running that this could mark");
         return EXIT_STATUS_DONE;

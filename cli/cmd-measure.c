@@ -3,6 +3,7 @@
  * take. */
 #include "cli/cli.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cli/measure-output.h"
@@ -174,9 +175,9 @@ measure(Cli *cli, const Options *options, Profile *profile, FileList *list,
         if (list != NULL)
                 g_ptr_array_extend_and_steal(layout->skipped, g_steal_pointer(&list->skipped));
         input.layout = layout;
-        if (options->readahead_kb >= 0)
+        if (options->readahead_kb != G_MAXINT)
                 input.readahead_bytes = (guint64)options->readahead_kb * 1024;
-        if (options->warm_ms >= 0)
+        if (isfinite(options->warm_ms))
                 input.cpu_ms = options->warm_ms;
         estimate_load(&input, &load, options->files ? &files : NULL);
         if (!add_situations(&input, options->situation, situations, &error))
@@ -199,7 +200,7 @@ measure(Cli *cli, const Options *options, Profile *profile, FileList *list,
 int
 cmd_measure(Cli *cli, int argc, char **argv)
 {
-        g_auto(Options) options = {.readahead_kb = -1, .warm_ms = -1};
+        g_auto(Options) options = {.readahead_kb = G_MAXINT, .warm_ms = INFINITY};
         g_auto(MeasureFigures) before = {0};
         g_autoptr(GError) error = NULL;
         g_autoptr(Profile) profile = NULL;
@@ -235,6 +236,10 @@ cmd_measure(Cli *cli, int argc, char **argv)
                 return cli_fail(cli, error);
         if (argc < 2 && options.list == NULL)
                 return cli_usage(cli, "what is to be measured? A profile, --list FILE or paths");
+        if (options.readahead_kb < 0)
+                return cli_usage(cli, "--readahead-kb is a number of KiB, 0 or more");
+        if (isnan(options.warm_ms) || options.warm_ms < 0)
+                return cli_usage(cli, "--warm-ms is a number of milliseconds, 0 or more");
         if (options.model != NULL && (model = disk_model_new(options.model, &error)) == NULL)
                 return cli_fail(cli, error);
         if (options.before != NULL && !measure_figures_load(options.before, &before, &error))

@@ -90,6 +90,15 @@ replay_start(const Cli *cli, GBytes *pack)
                          g_strerror(errno));
                 return;
         }
+        if (cli->verbose) {
+                const struct pack_header *header = g_bytes_get_data(pack, NULL);
+
+                cli_note(cli,
+                         "reading ahead %" G_GUINT64_FORMAT " files, %" G_GUINT64_FORMAT
+                         " ranges, %" G_GUINT64_FORMAT " reads of metadata",
+                         header->sections[PACK_FILES].count, header->sections[PACK_RANGES].count,
+                         header->sections[PACK_META].count);
+        }
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                 ;
         wait.fd = ready;

@@ -85,7 +85,8 @@ print_help(FILE *to)
 int
 main(int argc, char **argv)
 {
-        struct sigaction action = {.sa_handler = on_signal}, pipe_action;
+        struct sigaction action = {.sa_handler = on_signal}, old_pipe_action;
+        struct sigaction pipe_action = {.sa_handler = SIG_DFL};
         g_autofree gchar *quoted = NULL;
         Cli cli = {0};
 
@@ -111,14 +112,14 @@ main(int argc, char **argv)
                 /* no SA_RESTART: a blocking call returns and the verb sees cli_interrupted */
                 if (verbs[i].reads_only)
                         action.sa_handler = on_signal_exit;
+                else
+                        pipe_action.sa_handler = on_pipe;
                 sigaction(SIGINT, &action, NULL);
                 sigaction(SIGTERM, &action, NULL);
                 /* caught, not ignored: a command that is started finds it as it was before */
-                if (sigaction(SIGPIPE, NULL, &pipe_action) == 0 &&
-                    pipe_action.sa_handler != SIG_IGN) {
-                        pipe_action = (struct sigaction){.sa_handler = on_pipe};
+                if (sigaction(SIGPIPE, NULL, &old_pipe_action) == 0 &&
+                    old_pipe_action.sa_handler != SIG_IGN)
                         sigaction(SIGPIPE, &pipe_action, NULL);
-                }
                 settings_repair();
                 status = verbs[i].run(&cli, argc - 1, argv + 1);
                 settings_restore_all();

@@ -154,6 +154,11 @@ cli_load_profile(const Cli *cli, const char *name, GError **error)
                 return NULL;
         }
         path = state_profile_path(cli->state, name);
+        /* what was recorded through sudo may be looked at without */
+        if (access(path, F_OK) < 0 && errno == ENOENT && !cli->state_option && geteuid() != 0) {
+                g_free(path);
+                path = state_profile_path(STATE_DIR_SYSTEM, name);
+        }
         if (access(path, F_OK) < 0 && errno == ENOENT) {
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_USAGE,
                             "no profile named %s in %s; make one with: headstart record --name %s "

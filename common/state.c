@@ -20,7 +20,7 @@ state_dir(const char *option)
         if (option)
                 return g_strdup(option);
         if (geteuid() == 0)
-                return g_strdup("/var/lib/headstart");
+                return g_strdup(STATE_DIR_SYSTEM);
         return g_build_filename(g_get_user_state_dir(), "headstart", NULL);
 }
 

@@ -11,6 +11,9 @@
 /* The directory to use; `option` is the value of --state or NULL. */
 gchar *state_dir(const char *option);
 
+/* The directory of root's profiles, which a user may look at. */
+#define STATE_DIR_SYSTEM "/var/lib/headstart"
+
 gchar *state_profile_path(const char *state, const char *name);
 gchar *state_pack_path(const char *state, const char *name);
 
