@@ -329,7 +329,7 @@ trace_fd_set(TraceState *state, TraceProcess *process, gint64 fd, TraceFile *fil
         TraceSlot *slot;
 
         if (fd < 0 || fd > G_MAXINT || g_hash_table_size(files) >= TABLE_MAX) {
-                if (fd >= 0)
+                if (fd >= 0 && fd <= G_MAXINT)
                         import_list_problem(state->list,
                                             "more than 16,384 descriptors of one process", NULL, 0);
                 trace_file_unref(file);
