@@ -14,7 +14,7 @@
 #define STATE_PREEMPTED 0x100U /* only in the trace: above all states that it reports */
 
 #define UNIX98_PTY_MAJORS 8
-#define SHORT_US 50U /* shorter ones are summed at once */
+#define SHORT_US 10U /* shorter ones are summed at once */
 #define N_REASONS (PROFILE_WAIT_OTHER + 1)
 
 typedef enum { ARG_NONE, ARG_DESCRIPTOR, ARG_POLL, ARG_SELECT } Argument;
@@ -319,20 +319,31 @@ leave_cpu(Why *why, Thread *thread, const AccessEvent *event)
                 why->look(event->tid, thread->arg0, &thread->off.mode, &thread->off.rdev);
 }
 
+static void
+arrive(Why *why, Thread *thread, guint64 time_ns)
+{
+        if (!thread->off.start_ns || thread->off.start_ns >= time_ns)
+                return;
+        thread->off.end_ns = time_ns;
+        why_add(why, &thread->off);
+        thread->off.start_ns = 0;
+}
+
 void
 why_event(Why *why, const AccessEvent *event)
 {
-        Thread *thread;
+        Thread *thread = find_thread(why, event->tid);
 
+        /* Whoever makes an event runs. The kernel's filter by process lets a switch to a thread
+         * pass unseen now and then (measured, after a wake-up on another CPU). */
+        if (thread)
+                arrive(why, thread, event->time_ns);
         switch (event->kind) {
         case ACCESS_SWITCH:
-                if ((thread = find_thread(why, event->tid)))
+                if (thread)
                         leave_cpu(why, thread, event);
-                if ((thread = find_thread(why, (gint32)event->last)) && thread->off.start_ns) {
-                        thread->off.end_ns = event->time_ns;
-                        why_add(why, &thread->off);
-                        thread->off.start_ns = 0;
-                }
+                if ((thread = find_thread(why, (gint32)event->last)))
+                        arrive(why, thread, event->time_ns);
                 break;
         case ACCESS_WAKE:
                 thread = find_thread(why, (gint32)event->first);
@@ -340,7 +351,7 @@ why_event(Why *why, const AccessEvent *event)
                         thread->off.woken_ns = event->time_ns;
                 break;
         case ACCESS_SYSCALL:
-                if ((thread = find_thread(why, event->tid))) {
+                if (thread) {
                         thread->syscall = (gint32)event->first;
                         thread->arg0 = event->last;
                 }

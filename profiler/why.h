@@ -53,8 +53,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Why, why_free)
 
 /* A whole spell, in order of its end (small disorder does no harm). */
 void why_add(Why *why, const WhySpell *spell);
-/* ACCESS_SWITCH, ACCESS_WAKE, ACCESS_SYSCALL and ACCESS_EXIT in order of time; others are passed
- * over. */
+/* Every event in order of time. */
 void why_event(Why *why, const AccessEvent *event);
 /* Spells that have not ended end now. */
 void why_finish(Why *why, guint64 end_ns);
