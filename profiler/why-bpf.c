@@ -31,9 +31,13 @@ __asm__(".section .rodata\n"
 extern const guint8 why_bpf_object[] __attribute__((visibility("hidden")));
 extern const guint8 why_bpf_object_end[] __attribute__((visibility("hidden")));
 
-static const char *const PROGRAMS[] = {"on_switch", "on_waking", "on_fork",
-                                       "on_exit",   "on_exec",   "on_access"};
-#define MARK_PROGRAM (G_N_ELEMENTS(PROGRAMS) - 1)
+/* Those of marks may be missing: access() is there on some architectures only. */
+static const char *const PROGRAMS[] = {
+        "on_switch", "on_waking",     "on_fork",      "on_exit",          "on_exec",
+        "on_access", "on_access_end", "on_faccessat", "on_faccessat_end",
+};
+#define MARK_PROGRAMS 5 /* from here on */
+#define MARK_PROGRAM_LAST (G_N_ELEMENTS(PROGRAMS) - 1)
 
 /* The functions of libbpf that are used. */
 #define FUNCTIONS(F)                                                                               \
@@ -113,9 +117,11 @@ load_object(WhyBpf *bpf, gboolean with_marks)
                 why_bpf_object, (size_t)(why_bpf_object_end - why_bpf_object), &options);
         if (!bpf->object)
                 return -errno;
-        program = bpf->lib.bpf_object__find_program_by_name(bpf->object, PROGRAMS[MARK_PROGRAM]);
-        if (!with_marks && program)
-                bpf->lib.bpf_program__set_autoload(program, false);
+        for (guint i = MARK_PROGRAMS; !with_marks && i < G_N_ELEMENTS(PROGRAMS); i++) {
+                program = bpf->lib.bpf_object__find_program_by_name(bpf->object, PROGRAMS[i]);
+                if (program)
+                        bpf->lib.bpf_program__set_autoload(program, false);
+        }
         return bpf->lib.bpf_object__load(bpf->object);
 }
 
@@ -126,10 +132,10 @@ attach(WhyBpf *bpf, gboolean with_marks, GError **error)
                 struct bpf_program *program =
                         bpf->lib.bpf_object__find_program_by_name(bpf->object, PROGRAMS[i]);
 
-                if (i == MARK_PROGRAM && !with_marks)
+                if (i >= MARK_PROGRAMS && !with_marks)
                         continue;
                 bpf->links[i] = program ? bpf->lib.bpf_program__attach(program) : NULL;
-                if (bpf->links[i] || i == MARK_PROGRAM)
+                if (bpf->links[i] || i >= MARK_PROGRAMS)
                         continue;
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
                             "the kernel does not attach the BPF program %s: %s", PROGRAMS[i],
@@ -244,7 +250,7 @@ why_bpf_free(WhyBpf *bpf)
 gboolean
 why_bpf_has_marks(const WhyBpf *bpf)
 {
-        return bpf->links[MARK_PROGRAM] != NULL;
+        return bpf->links[MARK_PROGRAM_LAST] != NULL;
 }
 
 void

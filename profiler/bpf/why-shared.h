@@ -17,6 +17,7 @@ struct why_config {
 struct why_off_cpu {
         __u64 off_ns, woken_ns; /* 0 = on the CPU, not woken */
         __u64 arg0, arg1;
+        __u64 access_name; /* where the name of the access() it is in lies; 0 = none */
         __u32 state, mode, rdev;
         __s32 syscall;
         __u32 io;

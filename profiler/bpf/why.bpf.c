@@ -259,27 +259,51 @@ on_exec(__u64 *context)
         return 0;
 }
 
-/* After the call, when the kernel has read the name and its page is there for certain. */
-SEC("fexit/do_faccessat")
-int
-on_access(__u64 *context)
+/* The context of the trace events syscalls:sys_enter_...: header, number, arguments. */
+struct enter_context {
+        __u64 header;
+        __s64 number;
+        __u64 args[6];
+};
+
+/* Remembers the name; read after the call, when the kernel has read it too and its page is there
+ * for certain. */
+static __always_inline int
+enters_access(__u64 name)
 {
         __u32 tid = (__u32)bpf_get_current_pid_tgid();
-        const void *name = (const void *)context[1];
-        struct why_record *out;
-        char prefix[sizeof(WHY_MARK_PREFIX) - 1];
+        struct why_off_cpu *off = bpf_map_lookup_elem(&tasks, &tid), fresh = {};
+        struct why_config *c;
 
+        if (!off) {
+                c = get_config();
+                if (!c || !c->every_process || bpf_map_update_elem(&tasks, &tid, &fresh, BPF_ANY))
+                        return 0;
+                off = bpf_map_lookup_elem(&tasks, &tid);
+        }
+        if (off)
+                off->access_name = name;
+        return 0;
+}
+
+static __always_inline int
+leaves_access(void)
+{
+        __u32 tid = (__u32)bpf_get_current_pid_tgid();
+        struct why_off_cpu *off = bpf_map_lookup_elem(&tasks, &tid);
+        char prefix[sizeof(WHY_MARK_PREFIX) - 1];
+        struct why_record *out;
+        const void *name;
+
+        if (!off || !off->access_name)
+                return 0;
+        name = (const void *)off->access_name;
+        off->access_name = 0;
         if (bpf_probe_read_user(prefix, sizeof prefix, name) != 0)
                 return 0;
         for (unsigned int i = 0; i < sizeof prefix; i++)
                 if (prefix[i] != WHY_MARK_PREFIX[i])
                         return 0;
-        if (!bpf_map_lookup_elem(&tasks, &tid)) {
-                struct why_config *c = get_config();
-
-                if (!c || !c->every_process)
-                        return 0;
-        }
         out = bpf_ringbuf_reserve(&ring, sizeof *out, 0);
         if (!out) {
                 lost();
@@ -292,6 +316,36 @@ on_access(__u64 *context)
                 out->text[0] = '\0';
         bpf_ringbuf_submit(out, BPF_RB_NO_WAKEUP);
         return 0;
+}
+
+SEC("tp/syscalls/sys_enter_access")
+int
+on_access(struct enter_context *context)
+{
+        return enters_access(context->args[0]);
+}
+
+SEC("tp/syscalls/sys_exit_access")
+int
+on_access_end(void *context)
+{
+        (void)context;
+        return leaves_access();
+}
+
+SEC("tp/syscalls/sys_enter_faccessat")
+int
+on_faccessat(struct enter_context *context)
+{
+        return enters_access(context->args[1]);
+}
+
+SEC("tp/syscalls/sys_exit_faccessat")
+int
+on_faccessat_end(void *context)
+{
+        (void)context;
+        return leaves_access();
 }
 
 char LICENSE[] SEC("license") = "GPL";
