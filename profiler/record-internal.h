@@ -20,6 +20,8 @@ typedef struct {
         GPtrArray *mounts;
         GHashTable *inode_readahead;
         GHashTable *outside; /* dev_t set: file systems that --root leaves out; NULL = none */
+        GHashTable *inside;  /* and those it takes; NULL = all */
+        guint64 last_new_us; /* since the start: of the last page used that had not been used */
         ProfileSource source;
         gboolean by_residency; /* source "opens": with mincore */
         gboolean by_faults;    /* exact through fault-around of one page, readahead stays */

@@ -241,6 +241,7 @@ record_find_outside(Recording *rec)
         if (!holder || g_str_equal(root, "/"))
                 return;
         rec->outside = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+        rec->inside = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
         for (guint i = 0; i < rec->mounts->len; i++) {
                 const Mount *mount = rec->mounts->pdata[i];
                 guint64 *dev = g_new(guint64, 1);
@@ -250,9 +251,14 @@ record_find_outside(Recording *rec)
         }
         for (guint i = 0; i < rec->mounts->len; i++) {
                 const Mount *mount = rec->mounts->pdata[i];
+                guint64 *dev;
 
-                if (mount->dev == holder->dev || mount_is_below(mount, root))
-                        g_hash_table_remove(rec->outside, &mount->dev);
+                if (mount->dev != holder->dev && !mount_is_below(mount, root))
+                        continue;
+                dev = g_new(guint64, 1);
+                *dev = mount->dev;
+                g_hash_table_remove(rec->outside, dev);
+                g_hash_table_add(rec->inside, dev);
         }
 }
 

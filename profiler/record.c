@@ -34,8 +34,7 @@ static void
 on_event(const AccessEvent *event, gpointer data)
 {
         Recording *rec = data;
-
-        guint64 dev = event->dev;
+        guint64 dev = event->dev, last_new_us = collector_last_new_us(rec->collector);
 
         rec->batch_events++;
         if (rec->outside && event->kind <= ACCESS_MAP && g_hash_table_contains(rec->outside, &dev))
@@ -47,6 +46,11 @@ on_event(const AccessEvent *event, gpointer data)
                                                : 0;
         }
         collector_add(rec->collector, event);
+        /* File systems mounted meanwhile are kept until their place is known, but may belong to
+         * others, who must not keep the recording going. */
+        if (collector_last_new_us(rec->collector) > last_new_us &&
+            (!rec->inside || g_hash_table_contains(rec->inside, &dev)))
+                rec->last_new_us = collector_last_new_us(rec->collector);
         if (rec->why)
                 why_recorder_event(rec->why, event);
 }
@@ -128,7 +132,7 @@ look(Recording *rec)
         if (rec->why)
                 why_recorder_read(rec->why);
         rec->state.now_us = since_start(rec, start_now_us());
-        rec->state.last_new_page_us = collector_last_new_us(rec->collector);
+        rec->state.last_new_page_us = rec->last_new_us;
         if (rec->source == PROFILE_SOURCE_OPENS && rec->options->whole_machine)
                 rec->state.last_new_page_us =
                         since_start(rec, opens_last_new_ns(rec->opens) / 1000);
@@ -391,6 +395,7 @@ record_command(const RecordOptions *options, RecordResult *ret, GError **error)
         g_clear_pointer(&rec.mounts, g_ptr_array_unref);
         g_clear_pointer(&rec.inode_readahead, g_hash_table_unref);
         g_clear_pointer(&rec.outside, g_hash_table_unref);
+        g_clear_pointer(&rec.inside, g_hash_table_unref);
         goal_free(rec.goal);
         return profile;
 }
