@@ -10,10 +10,10 @@
  *         start_exit_status(&started)                       as a shell reports it
  *         start_clear(&started)
  *
- * From start_command() to start_clear() SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGALRM are blocked in this process and
- * start_wait() hands them on to the command (a SIGINT of the terminal reaches it anyway and is not
- * doubled); started.interrupted then tells which came last. The command gets the signal mask and
- * dispositions this process had.
+ * From start_command() to start_clear() SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and
+ * SIGALRM are blocked in this process and start_wait() hands them on to the command (a SIGINT of
+ * the terminal reaches it anyway and is not doubled); started.interrupted then tells which came
+ * last. The command gets the signal mask and dispositions this process had.
  */
 #pragma once
 

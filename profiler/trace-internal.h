@@ -53,9 +53,9 @@ struct Trace {
         Event events[N_EVENTS];
         Field type, tid;
         gchar *missing;
-        gchar *until;    /* the text of the print event that is waited for */
-        gint32 own_tid;  /* not reported: us, when every process is recorded; else 0 */
-        GArray *pending; /* AccessEvent, sorted by time after each read */
+        gchar *until;        /* the text of the print event that is waited for */
+        gint32 own_tid;      /* not reported: us, when every process is recorded; else 0 */
+        GArray *pending;     /* AccessEvent, sorted by time after each read */
         GStringChunk *texts; /* of events */
         guint64 missed;
         guint64 on_ns; /* monotonic: since then every event is in our instance */
