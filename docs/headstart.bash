@@ -28,6 +28,7 @@ _headstart() {
         case $prev in
         --root|--state|--cwd) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
         -o|--list|--before) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+        --why-source) mapfile -t COMPREPLY < <(compgen -W 'auto bpf tracefs' -- "$cur"); return ;;
         --by) mapfile -t COMPREPLY < <(compgen -W 'process file directory package' -- "$cur"); return ;;
         --order) mapfile -t COMPREPLY < <(compgen -W 'auto time block random' -- "$cur"); return ;;
         --unit) mapfile -t COMPREPLY < <(compgen -W 'file range auto' -- "$cur"); return ;;
@@ -50,7 +51,7 @@ _headstart() {
         -*)
                 local own=
                 case $verb in
-                record) own='--system --boot --name --exact --fresh --duration --until --buffer-kb -o --' ;;
+                record) own='--system --boot --name --exact --fresh --duration --until --why --why-source --buffer-kb -o --' ;;
                 run) own='--name --' ;;
                 relocate) own='--dry-run --unit --method --force' ;;
                 prefetch) own='--order --budget --deadline --wait' ;;

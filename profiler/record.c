@@ -13,6 +13,7 @@
 
 #include "common/error.h"
 #include "common/settings.h"
+#include "profiler/process-files.h"
 #include "profiler/process-scan.h"
 #include "profiler/quiet.h"
 
@@ -259,6 +260,8 @@ make_profile(Recording *rec, GError **error)
                 return NULL;
         }
         build_metadata(&input, profile, &rec->result->built);
+        process_files_mark(profile, &rec->result->built, rec->opens, rec->options->root,
+                           rec->start_us * 1000);
         if (rec->why)
                 why_recorder_fill(rec->why, rec->collector, profile);
         add_goal_mark(rec, profile);

@@ -3,6 +3,7 @@
  * Waits for 0.4 s for a known reason, then ends:
  *
  *     wait-for sleep | futex | pipe | socket | poll | terminal | child | cpu
+ *     wait-for mark      first says access("MARK: lab: here"), then sleeps
  *
  * "terminal" writes to a pseudo terminal that nobody reads until it blocks. "cpu" computes on one
  * CPU beside a child that does the same, so that each waits for the other.
@@ -96,7 +97,9 @@ main(int argc, char **argv)
         char byte;
         pid_t pid;
 
-        if (strcmp(what, "sleep") == 0)
+        if (strcmp(what, "mark") == 0 && access("MARK: lab: here", F_OK) == 0)
+                return 1;
+        if (strcmp(what, "sleep") == 0 || strcmp(what, "mark") == 0)
                 return nanosleep(&span, NULL);
         if (strcmp(what, "futex") == 0)
                 return syscall(SYS_futex, &word, FUTEX_WAIT, 0, &span, NULL, 0) == -1 ? 0 : 1;
@@ -123,6 +126,6 @@ main(int argc, char **argv)
                         _exit(nanosleep(&span, NULL));
                 return waitpid(pid, NULL, 0) == pid ? 0 : 1;
         }
-        fprintf(stderr, "usage: wait-for sleep|futex|pipe|socket|poll|terminal|child|cpu\n");
+        fprintf(stderr, "usage: wait-for sleep|futex|pipe|socket|poll|terminal|child|cpu|mark\n");
         return 2;
 }
