@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/json.h"
 #include "common/quote.h"
@@ -37,6 +38,29 @@ print_line(const Profile *profile, const char *name)
         printf("%-24s %-16s %7u %12s\n", name, when ? when : "-", profile->files->len, used);
 }
 
+static gint
+compare_names(gconstpointer a, gconstpointer b)
+{
+        return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A user's own, and of root's those that no own one hides. */
+static GPtrArray *
+list_names(const Cli *cli, GError **error)
+{
+        g_autoptr(GPtrArray) names = state_list(cli->state, error);
+        g_autoptr(GPtrArray) system = NULL;
+
+        if (!names || cli->state_option || geteuid() == 0)
+                return g_steal_pointer(&names);
+        system = state_list(STATE_DIR_SYSTEM, NULL);
+        for (guint i = 0; system && i < system->len; i++)
+                if (!g_ptr_array_find_with_equal_func(names, system->pdata[i], g_str_equal, NULL))
+                        g_ptr_array_add(names, g_strdup(system->pdata[i]));
+        g_ptr_array_sort(names, compare_names);
+        return g_steal_pointer(&names);
+}
+
 int
 cmd_list(Cli *cli, int argc, char **argv)
 {
@@ -49,7 +73,7 @@ cmd_list(Cli *cli, int argc, char **argv)
                 return cli_fail(cli, error);
         if (argc > 1)
                 return cli_usage(cli, "list takes no arguments");
-        names = state_list(cli->state, &error);
+        names = list_names(cli, &error);
         if (!names)
                 return cli_fail(cli, error);
 
@@ -59,7 +83,7 @@ cmd_list(Cli *cli, int argc, char **argv)
         for (guint i = 0; i < names->len; i++) {
                 const char *name = names->pdata[i];
                 g_autoptr(GError) local = NULL;
-                g_autofree gchar *path = state_profile_path(cli->state, name);
+                g_autofree gchar *path = cli_profile_path(cli, name);
                 g_autoptr(Profile) profile = profile_load(path, &local);
 
                 if (!profile) {

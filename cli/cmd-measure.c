@@ -214,14 +214,14 @@ cmd_measure(Cli *cli, int argc, char **argv)
                  "ebs",
                  "M"},
                 {"order", 0, 0, G_OPTION_ARG_STRING, &options.order,
-                 "Order of reading: auto, time, block or random", "O"},
+                 "Order of reading: auto (default of a profile), time (of paths), block or random",
+                 "O"},
                 {"before", 0, 0, G_OPTION_ARG_FILENAME, &options.before,
                  "Compare with what measure --json printed earlier", "FILE"},
                 {"files", 0, 0, G_OPTION_ARG_NONE, &options.files, "Also each file", NULL},
                 {"situation", 0, 0, G_OPTION_ARG_STRING, &options.situation,
-                 "Also how long a start takes: cold, whole, prefetch, relocated, "
-                 "relocated-prefetch, "
-                 "warm or all",
+                 "Also how long a start takes: cold, cold-1024, cold-8192, whole-files, prefetch, "
+                 "relocated, relocated-prefetch, warm or all",
                  "S"},
                 {"cached", 0, 0, G_OPTION_ARG_FILENAME, &options.cached,
                  "Take the files of the file system that DIR is on for cached", "DIR"},

@@ -176,6 +176,11 @@ summarize(const Cli *cli, const Profile *profile, const RecordResult *result)
                          "%s of that were in the page cache beforehand, their use is not exact",
                          before);
         }
+        if (!profile->exact && profile->source == PROFILE_SOURCE_USED_PAGES &&
+            result->built.cached_before_bytes > profile_used_bytes(profile) / 2)
+                cli_note(cli,
+                         "most of it was in the page cache: what a cold start uses is known best "
+                         "after a boot, with record --exact");
         if (profile->unnamed_files)
                 cli_note(cli, "%" G_GUINT64_FORMAT " files were read that no name was found for",
                          profile->unnamed_files);
@@ -268,8 +273,9 @@ finish(const Cli *cli, const Options *options, Profile *profile, const RecordRes
         g_autoptr(GError) error = NULL;
 
         if (profile->files->len == 0)
-                cli_note(cli, "%s read no file from a disk: nothing to save",
-                         profile->argv->len ? "the command" : "no process");
+                cli_note(cli, "%s: nothing to save",
+                         profile->argv->len ? "the command read no file from a disk"
+                                            : "no file was read from a disk");
         else if (!save(cli, options, profile, result, &error))
                 return fail(cli, error);
         else

@@ -211,7 +211,7 @@ cmd_run(Cli *cli, int argc, char **argv)
                           quoted);
                 return EXIT_STATUS_OWN_FAILURE;
         }
-        path = state_profile_path(cli->state, name);
+        path = cli_profile_path(cli, name);
         if (!g_file_test(path, G_FILE_TEST_EXISTS))
                 return record_first(cli, name, argv + 1);
 

@@ -34,7 +34,9 @@ cli_parse(Cli *cli, int *argc, char ***argv, const GOptionEntry *entries, const 
         char *name = (*argv)[0];
         gboolean parsed;
 
-        verb = name;
+        /* what run has recorded the first time is still run's to tell */
+        if (!cli->command_first)
+                verb = name;
         g_set_prgname(program);
         g_option_context_add_main_entries(context, common, NULL);
         if (entries)
@@ -143,6 +145,17 @@ cli_print_skipped(const Cli *cli, const GPtrArray *skipped)
         }
 }
 
+gchar *
+cli_profile_path(const Cli *cli, const char *name)
+{
+        g_autofree gchar *path = state_profile_path(cli->state, name);
+
+        /* what was recorded through sudo may be looked at, and replayed, without */
+        if (access(path, F_OK) < 0 && errno == ENOENT && !cli->state_option && geteuid() != 0)
+                return state_profile_path(STATE_DIR_SYSTEM, name);
+        return g_steal_pointer(&path);
+}
+
 Profile *
 cli_load_profile(const Cli *cli, const char *name, GError **error)
 {
@@ -153,12 +166,7 @@ cli_load_profile(const Cli *cli, const char *name, GError **error)
                             "%s is no name: letters, digits and ._+@:- only, at most 100", quoted);
                 return NULL;
         }
-        path = state_profile_path(cli->state, name);
-        /* what was recorded through sudo may be looked at without */
-        if (access(path, F_OK) < 0 && errno == ENOENT && !cli->state_option && geteuid() != 0) {
-                g_free(path);
-                path = state_profile_path(STATE_DIR_SYSTEM, name);
-        }
+        path = cli_profile_path(cli, name);
         if (access(path, F_OK) < 0 && errno == ENOENT) {
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_USAGE,
                             "no profile named %s in %s; make one with: headstart record --name %s "

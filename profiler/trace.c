@@ -472,6 +472,12 @@ trace_mark(const char *text, GError **error)
                 return -1;
         }
         names = tracefs_instances(NULL);
+        if (!names && geteuid() != 0) {
+                g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
+                            "marking through tracefs needs root; a program can mark by "
+                            "access(\"MARK: TEXT\", 0)");
+                return -1;
+        }
         for (guint i = 0; names && names[i]; i++) {
                 struct tracefs_instance *instance;
 
