@@ -353,9 +353,14 @@ add_opened(Build *build, guint32 index, const OpenedFile *opened)
         guint64 first_us = opened->first_ns > build->input->start_ns
                                    ? (opened->first_ns - build->input->start_ns) / 1000
                                    : 0;
+        NameStatus status;
 
-        if (!place->mount ||
-            name_by_path(place->mount, opened->path, opened->inode, &named) != NAME_FOUND)
+        if (!place->mount)
+                return;
+        status = name_by_path(place->mount, opened->path, opened->inode, &named);
+        if (status == NAME_UNKNOWN)
+                build->profile->unnamed_files++;
+        if (status != NAME_FOUND)
                 return;
         if (is_in_tree(build, place, &named) && !is_left_out(build, place, &named))
                 take_named(build, place, index, opened->inode, &named, first_us);

@@ -28,6 +28,9 @@
 #include "profiler/quiet.h"
 
 #define BATCH_MS 20
+#ifndef FAN_REPORT_FD_ERROR
+#define FAN_REPORT_FD_ERROR 0x00002000 /* Linux 6.13 */
+#endif
 #define BUFFER_BYTES 65536
 #define PARENTS_MAX 256
 #define IGNORED_MAX 8U /* the last ones: events are read soon */
@@ -236,15 +239,20 @@ read_batch(Opens *opens, int from, gpointer buffer)
 
         /* EACCES and kin: one event could not be opened for us and is gone; others follow. */
         if (n < 0) {
-                if (errno == EMFILE || errno == ENFILE)
+                if (errno != EAGAIN && errno != EINTR)
                         opens->lost++;
                 return errno != EAGAIN && errno != EBADF && errno != EINVAL;
         }
+        if (n == 0)
+                return FALSE;
         clock_gettime(CLOCK_MONOTONIC, &now);
         now_ns = (guint64)now.tv_sec * 1000000000U + (guint64)now.tv_nsec;
+        /* FAN_EVENT_NEXT counts n down. */
         for (; FAN_EVENT_OK(event, n); event = FAN_EVENT_NEXT(event, n)) {
                 auto_fd int fd = event->fd;
 
+                if (fd < 0 && fd != FAN_NOFD)
+                        opens->lost++;
                 if (event->mask & FAN_Q_OVERFLOW)
                         opens->lost++;
                 if (is_ignored(opens, event->pid) || !is_ours(opens, event->pid))
@@ -254,7 +262,7 @@ read_batch(Opens *opens, int from, gpointer buffer)
                 else if (from == opens->fid_fd && fid_open_parse(event, &by_handle))
                         fid_table_add(opens->fids, &by_handle, now_ns);
         }
-        return n > 0;
+        return TRUE;
 }
 
 /* Pages of an overlay's files belong to the file systems below it. */
@@ -369,9 +377,14 @@ init_queues(Opens *opens, GError **error)
         guint flags = FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK |
                       (opens->options.limited_queue ? 0 : FAN_UNLIMITED_QUEUE);
 
-        /* O_NONBLOCK: an event of a FIFO must not wait for its other end. */
-        opens->fd =
-                fanotify_init(flags, O_RDONLY | O_LARGEFILE | O_CLOEXEC | O_NOATIME | O_NONBLOCK);
+        /* O_NONBLOCK: an event of a FIFO must not wait for its other end. FD_ERROR: without it an
+         * event that cannot be opened for us, but is not the first of its batch, is gone silently.
+         */
+        opens->fd = fanotify_init(flags | FAN_REPORT_FD_ERROR,
+                                  O_RDONLY | O_LARGEFILE | O_CLOEXEC | O_NOATIME | O_NONBLOCK);
+        if (opens->fd < 0 && errno == EINVAL)
+                opens->fd = fanotify_init(flags, O_RDONLY | O_LARGEFILE | O_CLOEXEC | O_NOATIME |
+                                                         O_NONBLOCK);
         if (opens->fd < 0) {
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
                             "fanotify does not work here: %s", g_strerror(errno));
