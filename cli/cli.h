@@ -44,8 +44,8 @@ void cli_print_skipped(const Cli *cli, const GPtrArray *skipped);
 /* Exit status of an error by domain and code. */
 ExitStatus cli_exit_status(const GError *error);
 
-/* The path of a name's profile, whether there is one or not: in the state directory, for a user without one
- * of that name and without --state in root's. */
+/* The path of a name's profile, whether there is one or not: in the state directory, for a user
+ * without one of that name and without --state in root's. */
 gchar *cli_profile_path(const Cli *cli, const char *name);
 
 /* Loads the profile of a name: COMMON_ERROR_USAGE for a name that is not valid or not there, with

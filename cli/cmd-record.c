@@ -344,7 +344,14 @@ record(Cli *cli, const Options *options, char **argv)
         if (cli_interrupted)
                 return 128 + cli_interrupted;
         profile = record_command(&record_options, &result, &error);
-        status = profile ? finish(cli, options, profile, &result) : fail(cli, error);
+        if (!profile && options->boot &&
+            g_error_matches(error, COMMON_ERROR, COMMON_ERROR_FAILED)) {
+                /* nothing at boot may fail */
+                cli_note(cli, "%s, ignoring", error->message);
+                status = EXIT_STATUS_DONE;
+        } else {
+                status = profile ? finish(cli, options, profile, &result) : fail(cli, error);
+        }
         /* The command runs on, whatever became of the recording. */
         if (result.started.pid > 0 && result.started.release_fd < 0) {
                 cli->command_started = TRUE;

@@ -95,14 +95,17 @@ replace_file(const char *path, const void *data, gsize length, mode_t mode, GErr
         g_autofree gchar *temporary = g_strdup_printf("%s.XXXXXX", path);
         auto_fd int fd = g_mkstemp_full(temporary, O_WRONLY | O_CLOEXEC, 0600);
         auto_fd int folder_fd = -1;
+        const mode_t mask = umask(0);
         int failed;
 
+        umask(mask);
         if (fd < 0) {
                 error_set_errno(error, COMMON_ERROR_FAILED, errno, "cannot write", path);
                 return FALSE;
         }
         failed = -file_write_all(fd, data, length);
-        if (!failed && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(temporary, path) < 0))
+        if (!failed &&
+            (fchmod(fd, mode & ~mask) < 0 || fsync(fd) < 0 || rename(temporary, path) < 0))
                 failed = errno;
         if (failed) {
                 unlink(temporary);

@@ -10,9 +10,10 @@
  * too large). */
 GBytes *file_read(const char *path, guint64 limit_bytes, GError **error);
 
-/* Writes to a temporary name in the same folder, fsyncs, renames over `path`, fsyncs the folder. On
- * failure the old file is untouched and the temporary one removed. A symbolic link is followed; a
- * device or pipe is written to and stays what it is. Errors: COMMON_ERROR_FAILED. */
+/* Mode: `mode` without the bits of the umask. Writes to a temporary name in the same folder,
+ * fsyncs, renames over `path`, fsyncs the folder. On failure the old file is untouched and the
+ * temporary one removed. A symbolic link is followed; a device or pipe is written to and stays what
+ * it is. Errors: COMMON_ERROR_FAILED. */
 gboolean file_replace(const char *path, const void *data, gsize length, mode_t mode,
                       GError **error);
 

@@ -178,14 +178,15 @@ is_left_out(Build *build, const Place *place, const NamedFile *named)
         g_autofree gchar *in_tree = NULL;
         const char *rule = NULL;
 
-        if (input->rules) {
+        /* one of several names is no reason: the program may have opened it by another */
+        if (input->rules && named->links <= 1) {
                 if (outside)
                         in_tree = path_in_tree(place->own_tree ? place->mount->dir : input->root,
                                                outside);
                 rule = rules_left_out_by(input->rules, in_tree ? in_tree : named->path);
         }
         if (!rule && named->mtime_ns < input->written_since_ns &&
-            named->ctime_ns < input->written_since_ns)
+            named->born_ns < input->written_since_ns)
                 return FALSE;
         g_ptr_array_add(build->result->left_out,
                         rule ? skipped_new(outside ? outside : named->path, "by the rule %s", rule)

@@ -18,7 +18,7 @@ typedef struct {
         GPtrArray *mounts;       /* Mount * */
         gboolean by_residency;   /* source "opens": ranges by what is in the page cache */
         guint64 start_ns;        /* monotonic: time zero */
-        gint64 written_since_ns; /* wall clock: files with this mtime or ctime, or a later one, are
+        gint64 written_since_ns; /* wall clock: files with this mtime, or made then, or later, are
                                     left out: a file unpacked or copied with its old mtime is new
                                     too */
         const Rules *rules;      /* of paths to leave out; NULL = none */

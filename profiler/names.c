@@ -51,6 +51,19 @@ name_of_fd(int fd)
 }
 
 /* `path_fd` is an O_PATH descriptor. */
+/* A file unpacked with an old date was made now: its change time would tell as well, but that also
+ * moves when a file is only renamed or its mode changed. */
+static gint64
+born_ns(int path_fd)
+{
+        struct statx stx;
+
+        if (statx(path_fd, "", AT_EMPTY_PATH, STATX_BTIME, &stx) < 0 ||
+            !(stx.stx_mask & STATX_BTIME))
+                return 0;
+        return (gint64)stx.stx_btime.tv_sec * 1000000000 + stx.stx_btime.tv_nsec;
+}
+
 static NameStatus
 describe(const Mount *mount, int path_fd, const struct stat *st, const char *path, NamedFile *ret)
 {
@@ -71,7 +84,8 @@ describe(const Mount *mount, int path_fd, const struct stat *st, const char *pat
         ret->path = g_steal_pointer(&inside);
         ret->size_bytes = (guint64)st->st_size;
         ret->mtime_ns = (gint64)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-        ret->ctime_ns = (gint64)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec;
+        ret->born_ns = born_ns(path_fd);
+        ret->links = (guint)st->st_nlink;
         ret->generation = (guint32)generation;
         ret->fd = fd_steal(&fd);
         return NAME_FOUND;

@@ -23,7 +23,8 @@ typedef struct {
         gchar *path; /* inside the file system */
         guint64 size_bytes;
         gint64 mtime_ns;
-        gint64 ctime_ns;
+        gint64 born_ns;     /* when it was made; 0 = the file system does not tell */
+        guint links;        /* names it has */
         guint32 generation; /* 0 = unknown */
         int fd;             /* open for reading, -1 when that is not allowed */
 } NamedFile;

@@ -464,7 +464,7 @@ trace_mark(const char *text, GError **error)
 {
         g_autofree gchar *line = g_strdup_printf("headstart: %s", text);
         char **names;
-        gint n = 0;
+        gint n = 0, found = 0;
 
         tracefs_set_loglevel(TEP_LOG_NONE);
         if (!tracefs_tracing_dir()) {
@@ -472,23 +472,37 @@ trace_mark(const char *text, GError **error)
                 return -1;
         }
         names = tracefs_instances(NULL);
-        if (!names && geteuid() != 0) {
+        if (!names) {
+                char *folder = tracefs_get_tracing_file("instances");
+                const gboolean readable = folder && access(folder, R_OK | X_OK) == 0;
+
+                tracefs_put_tracing_file(folder);
+                if (readable) /* there are none */
+                        return 0;
                 g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
-                            "marking through tracefs needs root; a program can mark by "
-                            "access(\"MARK: TEXT\", 0)");
+                            geteuid() ? "marking through tracefs needs root; a program can mark by "
+                                        "access(\"MARK: TEXT\", 0)"
+                                      : "tracefs has no instances here: nothing could be marked");
                 return -1;
         }
-        for (guint i = 0; names && names[i]; i++) {
+        for (guint i = 0; names[i]; i++) {
                 struct tracefs_instance *instance;
 
                 if (!g_str_has_prefix(names[i], "headstart-"))
                         continue;
+                found++;
                 instance = tracefs_instance_alloc(NULL, names[i]);
 
                 if (instance && tracefs_instance_file_write(instance, "trace_marker", line) >= 0)
                         n++;
                 if (instance)
                         tracefs_instance_free(instance);
+        }
+        if (found > 0 && n == 0) {
+                tracefs_list_free(names);
+                g_set_error(error, COMMON_ERROR, COMMON_ERROR_UNSUPPORTED,
+                            "the trace marker cannot be written: %s", g_strerror(errno));
+                return -1;
         }
         tracefs_list_free(names);
         return n;
