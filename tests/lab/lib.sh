@@ -23,6 +23,10 @@ fi
 
 set -u
 BUILD=${BUILD:-build}
+# a machine that nobody has traced on yet; in this namespace only
+if [ -n "${LAB_NAMESPACE:-}" ] && [ ! -d /sys/kernel/tracing/events ]; then
+        mount -t tracefs tracefs /sys/kernel/tracing 2> /dev/null
+fi
 HEADSTART=$BUILD/headstart
 lab_count=0
 export LC_ALL=C.UTF-8
