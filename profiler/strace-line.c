@@ -54,6 +54,21 @@ take_fraction(const char *p, const char *end, guint64 *ret_ns)
         return p > begin ? p : NULL;
 }
 
+/* "<comm>" behind a pid of -Y; nothing there is fine. NULL when it does not end. */
+static const char *
+take_comm(const char *p, const char *end, StraceLine *ret)
+{
+        const char *stop;
+
+        if (p >= end || *p != '<')
+                return p;
+        stop = memchr(p, '>', (gsize)(end - p));
+        if (!stop)
+                return NULL;
+        ret->comm = (Slice){p + 1, (gsize)(stop - p - 1)};
+        return stop + 1;
+}
+
 /* One "1234", "12:34:56[.789]" or "12.345" and the blanks behind it; a pid or a time. NULL = none.
  */
 static const char *
@@ -90,14 +105,9 @@ take_stamp(const char *p, const char *end, StraceLine *ret)
                 if (ret->pid >= 0 || ret->time_kind != STRACE_NO_TIME)
                         return NULL;
                 ret->pid = (gint64)value;
-                if (next < end && *next == '<') {
-                        const char *stop = memchr(next, '>', (gsize)(end - next));
-
-                        if (!stop)
-                                return NULL;
-                        ret->comm = (Slice){next + 1, (gsize)(stop - next - 1)};
-                        next = stop + 1;
-                }
+                next = take_comm(next, end, ret);
+                if (!next)
+                        return NULL;
         }
         if (next >= end || *next != ' ')
                 return NULL;
@@ -114,15 +124,8 @@ take_bracketed_pid(const char *p, const char *end, StraceLine *ret)
         if (!next || value > STRACE_PID_MAX)
                 return NULL;
         ret->pid = (gint64)value;
-        if (next < end && *next == '<') {
-                const char *stop = memchr(next, '>', (gsize)(end - next));
-
-                if (!stop)
-                        return NULL;
-                ret->comm = (Slice){next + 1, (gsize)(stop - next - 1)};
-                next = stop + 1;
-        }
-        return next < end && *next == ']' ? skip_blanks(next + 1, end) : NULL;
+        next = take_comm(next, end, ret);
+        return next && next < end && *next == ']' ? skip_blanks(next + 1, end) : NULL;
 }
 
 /* "[ 257] " of -n, "[00007f12ab] " of -i. */

@@ -99,7 +99,6 @@ attach() {
 }
 # lab_detach LOOP BACKING: only while it is still ours; a number that was given back may be another's by now
 lab_detach() { [ "$(losetup -nO BACK-FILE "$1" 2> /dev/null)" != "$2" ] || losetup -d "$1"; }
-lab_unmount() { umount "$1" 2> /dev/null || umount -l "$1"; }
 lab_mount() {
         local device=$1 dir=$2
         shift 2
